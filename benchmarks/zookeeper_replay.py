@@ -14,9 +14,11 @@ from logkeep.zookeeper.model.tree import Tree, new_tree
 _PEAK = """
 import io, sys
 from benchmarks.zookeeper_files import peak_mb
+from logkeep.formats.jit import compile_from_now_on
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import bodies, header
 from logkeep.zookeeper.model.tree import new_tree
+compile_from_now_on()
 list(bodies(io.BytesIO(header())))
 tree = new_tree(with_config=True)
 before = peak_mb()

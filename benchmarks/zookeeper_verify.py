@@ -17,7 +17,9 @@ _TOOLKIT = "org.apache.zookeeper.server.persistence.TxnLogToolkit"
 _PEAK = """
 import io, sys
 from benchmarks.zookeeper_files import peak_mb
+from logkeep.formats.jit import compile_from_now_on
 from logkeep.formats.zookeeper.txnlog import header, scan
+compile_from_now_on()
 scan(io.BytesIO(header()))
 before = peak_mb()
 with open(sys.argv[1], "rb") as source:

@@ -11,17 +11,17 @@
     │   ├── DataDirUnusable            40   not a ZooKeeper directory, too old, or unreadable
     │   └── EngineUnavailable          40   Java or Spark is not usable here
     ├── Declined                        3   the user said no
-    ├── StoreError                      1
+    ├── StoreError                     51   a store refused a request, for no reason below
     │   ├── ObjectMissing              10   a named object is not there
-    │   ├── AlreadyExists               1   put_new met an existing name
-    │   ├── VersionMismatch             1   replace met another version
+    │   ├── AlreadyExists              50   put_new met an existing name
+    │   ├── VersionMismatch            50   replace met another version
     │   ├── UnsafeName                 10   a name that could leave its root
     │   ├── StoreLocationMissing       41   no such bucket or directory
     │   ├── StoreUnreachable           51   network, DNS, 5xx        (retry helps)
     │   ├── StoreBusy                  51   429, SlowDown            (retry helps)
     │   ├── StoreDenied                52   403, EACCES, read-only
     │   └── StoreFull                  20   no space, quota
-    ├── ClusterError                    1   a cluster or ensemble refused a request
+    ├── ClusterError                   51   a cluster or ensemble refused a request, for no reason below
     │   ├── ClusterUnreachable         51   no server answers        (retry helps)
     │   ├── ClusterNotReady            51   no leader, no coordinator (retry helps)
     │   ├── AuthenticationFailed       52   a broker refused our credentials
@@ -50,15 +50,17 @@
     ├── VerificationFailed             10
     ├── AuthenticityFailed             11
     ├── WrongKey                       42
-    ├── ServerFailed                    1   an embedded server did not start
-    │   ├── ServerRefused               1   it refused the files in its directories
+    ├── HostFailed                     40   no memory, files or processes on this host, a failing device
+    ├── ServerFailed                   40   an embedded server did not start
+    │   ├── ServerRefused              40   it refused the files in its directories
     │   ├── JarsUnavailable            51   its jars could not be downloaded
     │   └── JarsUntrusted              40   its jars are not the pinned ones
     └── Interrupted               130/143
 
 Each class has an exit code, whether a retry can help, and a remedy; an instance says what happened and to which
-subject. Where the tree has 1, a verb that backs up ends with 20, and one that restores with 30. Messages are lower case
-without a full stop. The reference page is generated from this tree.
+subject. Of the kinds in `OF_THE_VERB`, a verb that backs up ends with 20, and one that restores with 30. A raised
+LogkeepError without a kind means a fault of this program. Messages are lower case without a full stop. The reference
+page is generated from this tree.
 """
 
 from typing import ClassVar
@@ -161,6 +163,9 @@ class Declined(LogkeepError):
 class StoreError(LogkeepError):
     """The store did not carry out a request."""
 
+    exit_code = 51
+    remedy = "the message is the store's own; its log may say more"
+
 
 class ObjectMissing(StoreError):
     """An object is missing."""
@@ -172,9 +177,15 @@ class ObjectMissing(StoreError):
 class AlreadyExists(StoreError):
     """A name that had to be new exists already."""
 
+    exit_code = 50
+    remedy = "another program wrote it; see that no other one writes there, then run again"
+
 
 class VersionMismatch(StoreError):
     """An object changed since it was read."""
+
+    exit_code = 50
+    remedy = "another program changed it; see that no other one writes there, then run again"
 
 
 class UnsafeName(StoreError):
@@ -226,6 +237,7 @@ class StoreFull(StoreError):
 class ClusterError(LogkeepError):
     """A Kafka cluster or a ZooKeeper ensemble refused a request."""
 
+    exit_code = 51
     remedy = "the message is the server's own; its log may say more"
 
 
@@ -320,6 +332,8 @@ class Locked(LogkeepError):
 
     exit_code = 50
     remedy = "wait for it; `logkeep unlock --dry-run` shows which run it is"
+    operation: str = ""
+    """What the holder of a lease is doing; empty if that is not known."""
 
 
 class LeaseLost(Locked):
@@ -416,9 +430,17 @@ class WrongKey(LogkeepError):
     exit_code = 42
 
 
+class HostFailed(LogkeepError):
+    """This host has no memory, open files or processes left, a device fails, or a program on it ended."""
+
+    exit_code = 40
+    remedy = "see `ulimit -a`, free memory and the kernel's log, then run again"
+
+
 class ServerFailed(LogkeepError):
     """An embedded server did not start or stop."""
 
+    exit_code = 40
     remedy = "the message names its log file"
 
 
@@ -454,3 +476,19 @@ class Terminated(Interrupted):
     """SIGTERM ended the run; the repository is consistent."""
 
     exit_code = 143
+
+
+OF_THE_VERB: frozenset[type[LogkeepError]] = frozenset(
+    {
+        LogkeepError,
+        StoreError,
+        AlreadyExists,
+        VersionMismatch,
+        ClusterError,
+        HostFailed,
+        ServerFailed,
+        ServerRefused,
+    }
+)
+"""Kinds that say too little for a script: a verb that backs up ends with 20, one that restores with 30, another one
+with the code of the kind."""

@@ -82,6 +82,8 @@ class SourceKind:
     """What can be restored today, and not without these backups."""
     doubts: "Callable[[SourceRef, Folded, Manifest], tuple[Finding, ...]]" = lambda *_: ()
     """What a whole backup may lack all the same, beyond the findings in its manifest."""
+    lasting: tuple[str, ...] = ()
+    """Codes of findings in a manifest that every verification of the backup repeats."""
     deletions_left: "Callable[[SourceRef, Manifest, int, int], float | None]" = lambda *_: None
     """Seconds until the next backup can no longer prove deletions by time, from two times in ms: now, and when a run
     last found nothing new (-1: none did)."""
@@ -323,6 +325,7 @@ ZOOKEEPER = SourceKind(
 APPLICATION = SourceKind(
     name="application",
     title="application",
+    lasting=("log-lost", "log-branched"),
     verify_levels=("files", "data", "cut"),
     whole_levels=("cut",),
     deeper=_application_deeper,

@@ -143,6 +143,7 @@ def test_a_directory_is_exchanged_for_a_link(prepared: Prepared, pattern: str) -
 def test_a_directory_is_exchanged_for_a_link_at_every_step(prepared: Prepared, pattern: str) -> None:
     for point in range(1, prepared.steps + 1):
         prepared.exchange(point, pattern)
+        print(f"{pattern}: {point} of {prepared.steps} steps, nothing happened behind the link")
 
 
 @pytest.mark.soak

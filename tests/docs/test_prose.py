@@ -18,7 +18,10 @@ _HOST = re.compile(r"https?://(?P<host>[A-Za-z0-9.-]+)")
 _NAMED_FILE = re.compile(r"`((?:tests|benchmarks)/[\w/.]+|test_\w+\.py)")
 _EXAMPLE_HOSTS = {"host", "localhost", "127.0.0.1"}
 """Hosts of examples. A real address goes stale, or tells where somebody works."""
-_SOURCES = {"docs/comparison.md": {"github.com", "kafka.apache.org", "cwiki.apache.org", "zookeeper.apache.org"}}
+_SOURCES = {
+    "docs/comparison.md": {"github.com", "kafka.apache.org", "cwiki.apache.org", "zookeeper.apache.org"},
+    "tests/support/oso/Cargo.lock": {"github.com"},  # cargo's own name of the public registry, whatever mirror is used
+}
 """By page, public hosts that it cites: what is said of other tools needs a source."""
 
 

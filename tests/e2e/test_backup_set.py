@@ -44,6 +44,8 @@ sources:
   zk-prod: {{data_dir: {home}/zookeeper}}
 """
 MEMBERS = ("--members", "kafka-prod,shop,zk-prod")
+LATE_MARKER = 99_991_231_235_959
+"""A checkpoint without a copy is known to the application alone."""
 LAST_ZXID, SEEN_ZXID = 40, 33
 
 
@@ -119,6 +121,9 @@ def test_v13_three_sources_under_one_id(kafka: EmbeddedKafka, tmp_path: Path) ->
 
         taken = home.json("backup-set", "take", *MEMBERS, "--id", "100", code=2)
         home.run("backup-set", "take", *MEMBERS, "--id", "100", code=40)
+        home.run("app", "checkpoint", "shop", "--id", str(LATE_MARKER))
+        home.run("backup-set", "take", *MEMBERS, "--id", str(LATE_MARKER), code=40)
+        assert home.json("backup-set", "take", *MEMBERS, "--dry-run")["id"] == LATE_MARKER + 1
     assert taken["state"] == "completed"
     assert [row["source"] for row in taken["members"]] == ["shop", "kafka-prod", "zk-prod"]
     assert taken["members"][0]["started"] < taken["members"][1]["started"] < taken["members"][2]["started"]

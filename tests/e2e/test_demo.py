@@ -17,6 +17,7 @@ from logkeep.engine.spark.processes import descendants
 from logkeep.model.cache import cache_dir
 from logkeep.zookeeper.server.four_letter import four_letter, parse_srvr
 from tests.support.cli.in_process import Here
+from tests.support.core_limits import NONE, watched_core_limits
 from tests.support.processes import files_below, program, wait_for
 
 pytestmark = pytest.mark.xdist_group("demo")
@@ -57,10 +58,10 @@ OF_SETS = (
 )
 
 
-def started(tmp_path: Path, *flags: str) -> "AbstractContextManager[subprocess.Popen[str]]":
+def started(tmp_path: Path, *flags: str, true_start: bool = False) -> "AbstractContextManager[subprocess.Popen[str]]":
     """Below an empty home directory; only the jars come from the cache that all tests share."""
     cache = str(cache_dir(os.environ, Path.home()))
-    return program(["logkeep.cli", "demo", *flags], tmp_path, LOGKEEP_CACHE_DIR=cache)
+    return program(["logkeep.cli", "demo", *flags], tmp_path, true_start=true_start, LOGKEEP_CACHE_DIR=cache)
 
 
 @dataclass(frozen=True)
@@ -71,16 +72,21 @@ class Told:
     directory: Path
     out: str
     story: str
+    core_limits: dict[str, set[tuple[str, str]]]
+    """Of its servers, by kind."""
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Told:
     root = tmp_path_factory.mktemp("whole")
     directory = root / "demo"
-    with started(root, "--directory", str(directory)) as running:
+    with (
+        watched_core_limits(os.getpid()) as limits,
+        started(root, "--directory", str(directory), true_start=True) as running,
+    ):
         out, err = running.communicate()
     assert running.returncode == 0, err
-    return Told(root, directory, out, err)
+    return Told(root, directory, out, err, limits)
 
 
 def told(story: str, pattern: str) -> list[str]:
@@ -109,6 +115,11 @@ def test_it_tells_every_step_and_leaves_nothing(whole: Told) -> None:
     assert not whole.directory.exists()
     assert mentioning(whole.directory) == []
     assert [files_below(whole.root / name) for name in ("home", "work", "tmp")] == [[], [], []]
+
+
+def test_no_server_can_leave_a_core_dump(whole: Told) -> None:
+    """Those that stay, and the one that a drill starts and stops."""
+    assert whole.core_limits == {"Kafka": {NONE}, "ZooKeeper": {NONE}}
 
 
 def test_of_kafka_all_comes_back_and_the_group_goes_on(whole: Told) -> None:

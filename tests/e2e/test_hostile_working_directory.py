@@ -10,6 +10,7 @@ import pytest
 from logkeep.model.cache import cache_dir
 from tests.support.cli.filled_repository import Filled
 from tests.support.cli.processes import clean_environment
+from tests.support.core_limits import NONE, watched_core_limits
 
 pytestmark = pytest.mark.xdist_group("spark")
 _ANOTHER_UID = 65534
@@ -28,6 +29,7 @@ sys.modules[__name__] = real
 
 
 def test_spark_does_not_import_what_another_user_left_there(repo: Filled, tmp_path: Path) -> None:
+    """And neither its JVM nor its workers can leave a core dump."""
     trace, hostile = tmp_path / "trace", tmp_path / "hostile"
     hostile.mkdir()
     for name in ("json", "socket", "pickle"):
@@ -38,7 +40,9 @@ def test_spark_does_not_import_what_another_user_left_there(repo: Filled, tmp_pa
     environment = clean_environment(repo.home, LOGKEEP_CACHE_DIR=str(cache_dir(os.environ, Path.home())))
     script = Path(sys.executable).parent / "logkeep"
     command = [str(script), "verify", "-r", repo.url, "--level", "data", "--engine", "spark", "--parallel", "1"]
-    done = subprocess.run(
-        command, cwd=hostile, env=environment, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
-    )
+    with watched_core_limits(os.getpid()) as limits:
+        done = subprocess.run(
+            command, cwd=hostile, env=environment, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+        )
     assert (done.returncode, trace.exists()) == (0, False), trace.read_text() if trace.exists() else done.stderr
+    assert limits == {"JVM of Spark": {NONE}, "Python worker": {NONE}}

@@ -199,8 +199,9 @@ def _keeps_what_is_in_transit(_: Path) -> None:
     test_in_transit.test_v5_a_record_whose_cause_was_read_before_the_checkpoint_is_in_transit()
 
 
+INPUT = "self._inputs.append(record)"
 BEGIN_BACKUP = (
-    "if record.kind == Kind.CREATE: self._around.begin_backup(machine.TakeBackup(document_of(record).id, "
+    "record.kind == Kind.CREATE and self._around.begin_backup(machine.TakeBackup(document_of(record).id, "
     'record.position, "", ""), self.state.cut_at(document_of(record).id, record.position, record.position + 1))'
 )
 AT_CHECKPOINT = "position, cut_end = at[checkpoint]"
@@ -210,7 +211,7 @@ OWN_TESTS: dict[str, tuple[Mutant, Callable[[Path], None]]] = {
         lambda _: test_machine.test_r27_a_message_carries_the_id_of_its_sending_and_a_resend_that_of_today(),
     ),
     "replay that triggers a backup": (
-        Mutant(Processor, "_replay", "self._add(record)", f"self._add(record)\n        {BEGIN_BACKUP}", set()),
+        Mutant(Processor, "_replay", INPUT, f"{INPUT}; {BEGIN_BACKUP}", set()),
         _replays,
     ),
     "restore with one record too many": (

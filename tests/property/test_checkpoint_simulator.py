@@ -64,6 +64,16 @@ def test_a_schedule_is_the_same_every_time(seed: int) -> None:
     assert schedules.run_plan(make_plan(seed)) == first
 
 
+def test_a_deposed_leader_whose_log_is_gone_ends() -> None:
+    """It had not begun to read when the next leader took a snapshot and compacted the log."""
+    assert schedules.run_plan(make_plan(1_006_445)).findings == ()
+
+
+def test_replay_applies_no_acknowledgement_from_behind_an_input_without_a_result() -> None:
+    """A create without a result, an acknowledgement, and a new leader that takes a snapshot before the create."""
+    assert schedules.run_plan(make_plan(1_030_058)).findings == ()
+
+
 def test_a_failure_is_shortened_to_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pretended failure that needs one crash: the shortest schedule has nothing else."""
 

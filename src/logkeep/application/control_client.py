@@ -64,7 +64,9 @@ class ControlClient:
             raise ClusterUnreachable("the application ended during the call", subject=str(self._directory)) from error
         if response.error is not None:
             kind = UsageError if response.error.code == UsageError.exit_code else ClusterError
-            raise kind(response.error.what, remedy=response.error.remedy)
+            found = kind(response.error.what, remedy=response.error.remedy)
+            found.exit_code = response.error.code
+            raise found
         return response
 
     def _exchange(self, line: bytes, timeout_s: float) -> bytes:

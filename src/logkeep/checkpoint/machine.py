@@ -135,6 +135,21 @@ def event(state: MachineState, command: Record, writes: object, sends: object, r
     return records.event(command, writes, sends, reply, identified=_source(state, command) is not None)
 
 
+def due(waiting: deque[Record], result: Record) -> list[Record]:
+    """Replay: the acknowledgements of `waiting` inputs that the last leader had applied before this result.
+
+    Those behind the last result stay: an input before them may have no result, and a create among such inputs is taken
+    again by the new leader. A state with an acknowledgement from behind that create would lose the message.
+    """
+    if not waiting:
+        return []
+    source = event_value(result).source_position if result.kind == Kind.EVENT else document_of(result).source_position
+    found = []
+    while waiting and waiting[0].position < source:
+        found.append(waiting.popleft())
+    return found
+
+
 def results(state: MachineState, source: Record, result: Record) -> tuple[Instruction, ...]:
     """What follows once a result is durable and applied to `state`: messages carry the id of this moment."""
     if result.kind == Kind.EVENT:

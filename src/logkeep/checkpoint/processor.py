@@ -89,12 +89,12 @@ class Processor:
             what = f"the state ends at {applied}, but the log begins at {self._log.start}"
             raise Damaged(what, subject=f"partition {self.partition}")
         # An input is before its result: a log that was compacted up to the state begins after both.
-        position = max(self.state.machine.processed + 1, self._log.start)
+        position, acknowledgements = max(self.state.machine.processed + 1, self._log.start), deque[Record]()
         while position < end:
             records = self._log.read(position, _REPLAY_BYTES)
             if not records:
                 break  # positions without records end the log
-            self._replay(records)
+            self._replay(records, acknowledgements)
             position = records[-1].position + 1
         self._inputs = deque(one for one in self._inputs if one.position > self.state.machine.processed)
         self._resend_below, self._resent_at = self.state.machine.processed + 1, float("-inf")
@@ -113,11 +113,17 @@ class Processor:
             self._process()
         return self._resend() or worked or bool(self._inbox)
 
-    def _replay(self, records: Sequence[Record]) -> None:
+    def _replay(self, records: Sequence[Record], acknowledgements: deque[Record]) -> None:
+        """`acknowledgements` are those that wait for a result behind them."""
         for record in records:
             self._latest_ms = max(self._latest_ms, record.timestamp_ms)
             if record.kind in INPUTS:
                 self._inputs.append(record)
+                if record.kind == Kind.ACK:
+                    acknowledgements.append(record)
+                continue
+            for acknowledgement in machine.due(acknowledgements, record):
+                self._add(acknowledgement)
             self._add(record)
         while self._inputs and self._inputs[0].position <= self.state.machine.processed:
             self._inputs.popleft()

@@ -5,6 +5,7 @@ root, only root and the owner of the directory itself may have such power: anoth
 to any directory, and root would work there.
 """
 
+import errno
 import os
 import pwd
 import shlex
@@ -65,7 +66,7 @@ def _walk(path: Path) -> WalkedDirectory:
             deciders.add(status.st_uid)
             links += 1
             if links > _MOST_LINKS:
-                raise RuntimeError("too many links")
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))  # noqa: TRY301  it gets its path below
             todo.extendleft(reversed([each for each in target.split("/") if each not in ("", ".")]))
             if target.startswith("/"):
                 os.close(current)

@@ -1,8 +1,9 @@
 """The loop of `backup --follow`: one round after the other until the user stops it, the same for every kind of source.
 
 Every round that finds something new commits a restorable backup. The lease is held during a round and free between
-rounds. A round that fails for a temporary reason is reported and repeated; any other error ends the run. Now and then
-the small objects that rounds leave are merged. What a round does is the kind's part (`FollowedSource`).
+rounds. A round that fails for a temporary reason is reported and repeated; any other error ends the run. After a full
+disk another holder of the lease ends it too, unless that holder frees space. Now and then the small objects that rounds
+leave are merged. What a round does is the kind's part (`FollowedSource`).
 """
 
 import time
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
-from logkeep.errors import Interrupted, LogkeepError
+from logkeep.errors import Interrupted, Locked, LogkeepError, StoreFull
 from logkeep.model.time import Clock, utc_now
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.freshness import put_freshness
@@ -23,6 +24,8 @@ MERGE_EVERY = 32
 MERGE_LEAST = 8
 """Fewer small neighbours than this are left for later: every merge commits, and rewrites rows of old backups."""
 LONGEST_PAUSE_S = 60.0
+FREES_SPACE = frozenset({"prune", "delete"})
+"""Operations that a run waits for after its own full disk: they are what the user does about it."""
 
 DoneT = TypeVar("DoneT")
 
@@ -119,6 +122,8 @@ class Follower(Generic[DoneT]):
     _unmerged: int = 0
     """Rounds that committed since the last merge."""
     _whole_at_s: float | None = None
+    _full: bool = False
+    """A round met a full disk or store, and none has ended well since."""
 
     def run(self) -> None:
         """Until the user stops it. Raises what no retry cures, and the stop's own error for a second request."""
@@ -144,8 +149,11 @@ class Follower(Generic[DoneT]):
         except LogkeepError as error:
             if isinstance(error, Interrupted) or not self.source.retry_cures(error):
                 raise
+            if self._full and taken_over(error):
+                raise
+            self._full = self._full or isinstance(error, StoreFull)
             return FollowRound(number, error=error)
-        self._whole_at_s = began_s
+        self._whole_at_s, self._full = began_s, False
         changed = done is not None and self.source.changed(done)
         self._unmerged += changed
         return self._after(FollowRound(number, done=done, changed=changed), looked, began_s)
@@ -165,6 +173,11 @@ class Follower(Generic[DoneT]):
             if one.done is None and not self.source.retry_cures(error):
                 raise  # nothing was committed that the run must report
             return replace(one, error=error)
+
+
+def taken_over(error: LogkeepError) -> bool:
+    """Whether another run works on the source that does not free space. Unknown holders are asked for again."""
+    return isinstance(error, Locked) and bool(error.operation) and error.operation not in FREES_SPACE
 
 
 def pause_s(interval_s: float, took_s: float, failures: int, retry: RetryPause) -> float:

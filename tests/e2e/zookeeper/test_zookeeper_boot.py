@@ -1,5 +1,6 @@
 """A real server started on backups: large nodes are no damage, and nor is a machine that cannot start one."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,7 +9,10 @@ import pytest
 from logkeep.embedded import zookeeper
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.errors import JarsUnavailable
+from tests.support.cli.filled_repository import document_of
 from tests.support.cli.in_process import Here
+from tests.support.cli.processes import logkeep
+from tests.support.core_limits import NONE, watched_core_limits
 from tests.support.zookeeper import raw_client as raw
 from tests.support.zookeeper.running_servers import CACHE
 
@@ -32,8 +36,14 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Here:
 
 
 def test_a_node_larger_than_usual_is_no_damage(here: Here) -> None:
-    told = here.json("verify", "--level", "boot")
+    """And the server that is started for a look can leave no core dump: it holds what was backed up."""
+    with watched_core_limits(os.getpid()) as limits:
+        words = ("verify", "--level", "boot", "--json")
+        done = logkeep(*words, home=here.root, env=here.environ, true_start=True)
+    assert done.returncode == 0, done.stderr
+    told = document_of(done.stdout)
     assert (told["verdict"], told["findings"]) == ("good", [])
+    assert limits == {"ZooKeeper": {NONE}}
     assert here.json("drill")["verdict"] == "proven"
 
 

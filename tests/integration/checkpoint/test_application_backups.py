@@ -26,6 +26,8 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.store.base import Store
+from tests.support.cli.filled_repository import document_of
+from tests.support.cli.processes import logkeep
 from tests.support.faults.plan import Fault
 from tests.support.faults.store import FaultyStore
 from tests.support.processes import wait_for
@@ -328,6 +330,15 @@ def test_a_data_directory_that_was_put_back_to_an_earlier_state_is_backed_up_aga
         staged = run(restore(place, folded, plan, into, b"", "x", lambda _: InlineEngine()), lambda _: False)
         assert all(partition.proven for partition in staged.partitions)
     assert [{copy.branch for copy in copies(place, taken)} for taken in (1, 2, 3, 4)] == [{0}, {0}, {3}, {3}]
+    for verb in ("info", "verify"):
+        shown = {taken: _findings(tmp_path, verb, taken) for taken in (2, 3, 4)}
+        assert shown == {2: [], 3: [("log-branched", "bank.log/0 and 1 more log")], 4: []}, verb
+
+
+def _findings(home: Path, verb: str, taken: int) -> list[tuple[str, str]]:
+    done = logkeep(verb, str(taken), "-r", str(home / "repository"), "--json", home=home)
+    assert done.returncode == 0, done.stderr
+    return [(found["code"], found["where"]) for found in document_of(done.stdout)["findings"]]
 
 
 def test_an_archived_snapshot_is_renewed_though_the_log_since_then_is_in_the_archive_only(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import resource
 import signal
 import stat
 import sys
@@ -125,9 +126,10 @@ def meet(unit: Unit, progress: Progress) -> Answer:
 
 
 def meet_and_report(unit: Unit, progress: Progress) -> Answer:
-    """As `meet`, and as `surroundings`."""
+    """As `meet`, and as `surroundings`; with the limits of core dumps."""
     met = meet(unit, progress)
-    return Answer(json.dumps([met.text, surroundings(unit, progress).text]), met.pid)
+    limits = resource.getrlimit(resource.RLIMIT_CORE)
+    return Answer(json.dumps([met.text, surroundings(unit, progress).text, limits]), met.pid)
 
 
 def hang_in_c(unit: Unit, progress: Progress) -> Answer:

@@ -54,13 +54,19 @@ class Following:
 
 
 @contextmanager
-def following(repo: Filled, arguments: Sequence[str], lines_file: str = "lines.json") -> Iterator[Following]:
+def following(
+    repo: Filled,
+    arguments: Sequence[str],
+    lines_file: str = "lines.json",
+    program: Sequence[str] = REAL,
+    **variables: str,
+) -> Iterator[Following]:
     """Start it, and see that it is gone at the end."""
     out = repo.home / lines_file
-    environment = clean_environment(repo.home, LOGKEEP_REPO=repo.url)
+    environment = clean_environment(repo.home, **{"LOGKEEP_REPO": repo.url} | variables)
     with out.open("wb") as lines, TemporaryFile() as errors:
         process = ForkedProcess(
-            [*REAL, *arguments, "--follow", "--json"], env=environment, cwd=repo.home, stdout=lines, stderr=errors
+            [*program, *arguments, "--follow", "--json"], env=environment, cwd=repo.home, stdout=lines, stderr=errors
         )
         try:
             yield Following(process, out)

@@ -152,7 +152,7 @@ class Groups:
         return moment
 
 
-def move(groups: Groups, chance: random.Random, step: int, *, note: bool = True) -> None:
+def move(groups: Groups, chance: random.Random, step: int, judge: Callable[[], Offsets] | None = None) -> None:
     """One change of one group, and what is said while a transaction is open."""
     partition, offset = chance.randrange(2), 1 + step
     kind = ("classic", "tx", "share", "abort", "classic")[step % 5]
@@ -162,8 +162,7 @@ def move(groups: Groups, chance: random.Random, step: int, *, note: bool = True)
         groups.share(partition, offset)
     else:
         groups.begin(partition, offset)
-        if note:
-            groups.note()
+        groups.note(judge)
         groups.end(commit=kind == "tx")
 
 

@@ -1,4 +1,4 @@
-"""A real Apicurio registry, from what `make registry` downloaded, for the tests that record its answers."""
+"""A real Apicurio registry, from what `make registry` fetched, for the tests that record its answers."""
 
 import http.client
 import os
@@ -7,6 +7,7 @@ from typing import Self
 
 from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess
+from tests.support.servers.server_archives import APICURIO
 
 HOME = "LOGKEEP_REGISTRY_HOME"
 _READY_S = 240.0
@@ -37,7 +38,8 @@ class Apicurio:
         java = next(self._home.glob("**/java-runtime/bin/java"))
         java.chmod(0o755)
         variables = [f"{name}={value}" for name, value in self._environment.items()]
-        command = ["env", *variables, str(java), *_OPTIONS, "-jar", str(self._home / "quarkus-run.jar")]
+        program = APICURIO.checked(self._home) / "quarkus-run.jar"
+        command = ["env", *variables, str(java), *_OPTIONS, "-jar", str(program)]
         self._server = ServerProcess("Apicurio", command, self._directory / "log", cwd=self._directory).start()
         self._server.wait_until(self._answers, _READY_S)
         return self

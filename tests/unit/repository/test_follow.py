@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from logkeep.errors import Damaged, Interrupted, LogkeepError, StoreBusy
+from logkeep.errors import Damaged, Interrupted, LeaseLost, Locked, LogkeepError, StoreBusy, StoreFull
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.freshness import read_freshness
 from logkeep.repository.follow import (
@@ -56,7 +56,7 @@ class Source:
         return Optimized(2, 1, 100, ())
 
     def retry_cures(self, error: LogkeepError) -> bool:
-        return error.retry_helps
+        return error.retry_helps or isinstance(error, Locked | StoreFull)
 
 
 class Stop:
@@ -106,6 +106,30 @@ def test_any_other_error_ends_the_run(error: LogkeepError) -> None:
         followed(Source([error, 1]))
     with pytest.raises(Interrupted):
         followed(Source([1, 2], after=Interrupted("interrupted")))
+
+
+def _held_by(operation: str) -> Locked:
+    held = Locked("held")
+    held.operation = operation
+    return held
+
+
+@pytest.mark.parametrize("holder", ["backup", "optimize", "repair"])
+def test_after_a_full_disk_another_holder_of_the_lease_ends_the_run(holder: str) -> None:
+    with pytest.raises(Locked) as caught:
+        followed(Source([StoreFull("full"), StoreBusy("busy"), _held_by(holder), 1]))
+    assert caught.value.exit_code == 50
+
+
+@pytest.mark.parametrize("waited_for", [_held_by("prune"), _held_by("delete"), _held_by(""), LeaseLost("lost")])
+def test_after_a_full_disk_the_run_waits_for_one_that_frees_space_or_is_unknown(waited_for: LogkeepError) -> None:
+    heard = followed(Source([StoreFull("full"), waited_for, 1]))
+    assert [type(one.error) for one in heard] == [StoreFull, type(waited_for), type(None)]
+
+
+def test_a_lease_is_waited_for_before_a_full_disk_and_after_a_round_that_ended_well() -> None:
+    heard = followed(Source([_held_by("backup"), StoreFull("full"), 1, _held_by("backup"), 2]))
+    assert [type(one.error) for one in heard] == [Locked, StoreFull, type(None), Locked, type(None)]
 
 
 def test_an_error_after_the_commit_does_not_undo_the_round() -> None:

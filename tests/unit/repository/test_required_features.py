@@ -2,7 +2,7 @@
 
 import pytest
 
-from logkeep.errors import Damaged, FormatTooNew, StoreError
+from logkeep.errors import CommitConflict, Damaged, FormatTooNew
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.format import (
@@ -75,7 +75,7 @@ class Restless(DelegatingStore):
 
 
 def test_an_object_that_never_stands_still_is_told(store: MemoryStore) -> None:
-    with pytest.raises(StoreError, match="keep changing"):
+    with pytest.raises(CommitConflict, match="keep changing"):
         require_feature(Restless(store), ZSTD_FRAMES)
 
 

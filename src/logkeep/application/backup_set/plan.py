@@ -31,7 +31,7 @@ class KnownMember:
     kind: str | None
     """None: the repository has no such source."""
     last_id: int = 0
-    """The largest id that was decided or requested."""
+    """The largest id that was decided or requested; of an application, or that of its newest checkpoint."""
     busy: bool = False
     """Another run holds its lease, or a backup of it is ongoing."""
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from logkeep.application.kafka.headers import Header
-from logkeep.errors import ClusterError, TopicMissing
+from logkeep.errors import TopicMissing
 from logkeep.kafka.admin.offsets import LogBounds, log_bounds
 from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.error_codes import failure
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts
 from logkeep.kafka.client.settings import ClientSettings
@@ -88,9 +89,7 @@ class ClusterTopics:
                 connection.send_raw(API, VERSION, request_parts([Parcel(log, data[at : at + size])]))
                 (ack,) = parse(connection.receive_raw(ReceiveBuffer(_ANSWER_BYTES))).acks
                 if ack.error:
-                    raise ClusterError(
-                        f"the broker refused it: error {ack.error} {ack.said}".rstrip(), subject=str(log)
-                    )
+                    raise failure(ack.error, subject=str(log), doing=API, message=ack.said)
                 first = ack.base_offset if first < 0 else first
         return first
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Message, Producer, TopicPartition
 
+from logkeep.application.client_errors import client_error
 from logkeep.application.kafka.documents import (
     KnownTask,
     MarkerDocument,
@@ -247,7 +248,7 @@ class Participant:
         """Abort the transaction and read from the committed offsets again. Raises what a retry does not cure."""
         cause = error.args[0]
         if not self._transactional or cause.fatal() or not (cause.txn_requires_abort() or cause.retriable()):
-            raise ClusterError(cause.str(), subject=f"group {self._group}") from error
+            raise client_error(cause, f"group {self._group}") from error
         self._abort()
         logs = list(self._tasks)
         self._assigned(self._consumer, [TopicPartition(*log) for log in logs])
@@ -371,5 +372,5 @@ def _check_together(counts: dict[str, int]) -> None:
 def _is_record(message: Message) -> bool:
     error = message.error()
     if error is not None and error.fatal():
-        raise ClusterError(error.str(), subject="the consumer")
+        raise client_error(error, "the consumer")
     return error is None

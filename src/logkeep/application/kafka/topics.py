@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from logkeep.application.client_errors import client_error
 from logkeep.application.kafka.documents import checkpoints_topic, control_topic
-from logkeep.errors import ClusterError, ClusterUnreachable
+from logkeep.errors import ClusterUnreachable
 
 _PARTITION = 0
 _WAIT_S = 30.0
@@ -26,7 +27,7 @@ def ensure_topics(config: ClientConfig, application: str) -> None:
             done.result(_WAIT_S)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise ClusterError(f"the topic cannot be created: {error.args[0].str()}", subject=name) from error
+                raise client_error(error.args[0], name, "the topic cannot be created") from error
 
 
 def partition_counts(config: ClientConfig, topics: set[str]) -> dict[str, int]:
@@ -62,7 +63,7 @@ class TopicReader:
                 elif message.error().code() == KafkaError._PARTITION_EOF:
                     return
                 elif message.error().fatal():
-                    raise ClusterError(message.error().str(), subject=self._topic)
+                    raise client_error(message.error(), self._topic)
         raise ClusterUnreachable(f"the end of the topic was not reached in {wait_s:.0f} s", subject=self._topic)
 
     def new(self, wait_s: float = 0.0) -> list[Message]:

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from logkeep.application.client_errors import client_error
 from logkeep.application.kafka_log.log_topics import CALL_S, MOST_RECORD_BYTES, ConnectionConfig, explained
 from logkeep.checkpoint import records as log_records
 from logkeep.checkpoint.records import Kind, Record
-from logkeep.errors import ClusterError, ClusterUnreachable
+from logkeep.errors import ClusterUnreachable
 from logkeep.formats.plain_batches import BatchRecord, encode_batch
 
 HOLE = "lk-h"
@@ -132,7 +133,7 @@ class CommittedReader:
         if error.code() == KafkaError._PARTITION_EOF:
             return bool(message.offset() >= end)
         if error.fatal() or not error.retriable():
-            raise ClusterError(error.str(), subject=str(self))
+            raise client_error(error, str(self))
         return False
 
 

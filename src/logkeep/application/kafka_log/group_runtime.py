@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from logkeep.application.client_errors import client_error
 from logkeep.application.context import HandledApplication
 from logkeep.application.data_directory import MEMBER, DataDirectory
 from logkeep.application.kafka_log.client import ApplicationQuery, StoredValue, encode_reply
@@ -92,7 +93,7 @@ class GroupRuntime:
     def _check(self, message: Any) -> None:
         error = None if message is None else message.error()
         if error is not None and error.fatal():
-            raise ClusterError(error.str(), subject=self._topics.application)
+            raise client_error(error, self._topics.application)
 
     def _assigned(self, consumer: Any, places: list[TopicPartition]) -> None:
         consumer.incremental_assign(places)

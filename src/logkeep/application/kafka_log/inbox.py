@@ -11,6 +11,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
+from logkeep.application.client_errors import client_error
 from logkeep.application.kafka_log.committed_records import bounds_of, consumer_config, record_of
 from logkeep.application.kafka_log.log_topics import (
     CALL_S,
@@ -126,7 +127,7 @@ class KafkaInbox:
         error = message.error()
         if error is not None:
             if error.fatal():
-                raise ClusterError(error.str(), subject=self._topic)
+                raise client_error(error, self._topic)
             return
         for name, value in message.headers() or ():
             if name == QUERY:

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
 from confluent_kafka.admin import AdminClient, NewTopic, TopicDescription
 
-from logkeep.errors import ClusterError, ClusterUnreachable, TargetUnsafe, TopicMissing
+from logkeep.application.client_errors import client_error
+from logkeep.errors import ClusterError, TargetUnsafe, TopicMissing
 
 ConnectionConfig = Mapping[str, str | int | float | bool]
 """How to reach the cluster, in the words of librdkafka."""
@@ -138,9 +139,7 @@ def kafka_error(error: KafkaException | SystemError) -> KafkaError:
 
 def explained(error: KafkaException | SystemError, subject: str) -> ClusterError:
     """An error of the cluster or of its client."""
-    cause = kafka_error(error)
-    kind = ClusterUnreachable if cause.code() in _NO_ANSWER else ClusterError
-    return kind(cause.str(), subject=subject)
+    return client_error(kafka_error(error), subject)
 
 
 def _when_known(admin: AdminClient, topics: ApplicationTopics) -> FoundTopics:
@@ -193,4 +192,3 @@ _KEPT = {
     "message.timestamp.type": "CreateTime",
 }
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
-_NO_ANSWER = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE)

@@ -71,6 +71,28 @@ def _fits(request: CopyRequest, copy: PartitionCopy, segments: tuple[Segment, ..
     return ours and all(segment.log in names for segment in segments)
 
 
+def contradiction(stored: StoredCopy, request: CopyRequest) -> str:
+    """Why the state at the checkpoint cannot be had from what a whole copy says and what it has written; "" if it can.
+
+    Whether the segments are there, with those of the base, is checked when the backup is completed.
+    """
+    copy, snapshot = stored.copy, stored.copy.snapshot_position
+    if not 0 <= copy.log_start <= copy.position < copy.cut_end:
+        return f"the create at {copy.position} is not inside its log, {copy.log_start} to {copy.cut_end}"
+    if snapshot >= copy.position:
+        return f"its snapshot at {snapshot} is not before the create at {copy.position}"
+    if copy.log_start > snapshot + 1:
+        ends = f"its snapshot ends at {snapshot}" if snapshot >= 0 else "it has no snapshot"
+        return f"its log begins at {copy.log_start}, and {ends}"
+    log = log_of(request.name, request.history, copy.partition, copy.branch)
+    for each in stored.segments:
+        if each.log == log and not copy.log_start <= each.start <= each.end <= copy.cut_end:
+            return f"it wrote {each.start} to {each.end}, and its log is {copy.log_start} to {copy.cut_end}"
+        if each.log != log and each.start != snapshot:
+            return f"it wrote a snapshot at {each.start}, and names one at {snapshot}"
+    return ""
+
+
 def base_copy(
     place: SourceRef, request: CopyRequest, partition: int, folded: Folded | None = None
 ) -> PartitionCopy | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from logkeep.checkpoint.aggregation import CanComplete, MustFail, StillOngoing, aggregate
-from logkeep.checkpoint.archive.copies import StoredCopy, copy_request, stored_copies
+from logkeep.checkpoint.archive.copies import StoredCopy, contradiction, copy_request, stored_copies
 from logkeep.checkpoint.archive.log_names import log_of, snapshots_of
 from logkeep.checkpoint.archive.record import ROLE, ApplicationRecord
 from logkeep.checkpoint.partition_copy import CopyRequest, PartitionCopy
@@ -17,6 +17,7 @@ from logkeep.checkpoint.steps import Steps, Wait
 from logkeep.errors import BackupFailed, Damaged, Locked, ObjectMissing
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
+from logkeep.model.plurals import plural
 from logkeep.model.segments import Segment
 from logkeep.model.time import Clock, TokenSource
 from logkeep.repository.backups.attachments import put_attachment
@@ -136,6 +137,15 @@ def _judge(request: CopyRequest, found: list[StoredCopy], now: datetime) -> Verd
     verdict = aggregate(request.partitions, request.nonce, request.deadline, copies, now)
     if isinstance(verdict, CanComplete) and now >= request.deadline:
         return MustFail(late(request.deadline, set(), ""), -1)
+    return _without_contradiction(verdict, request, found) if isinstance(verdict, CanComplete) else verdict
+
+
+def _without_contradiction(verdict: CanComplete, request: CopyRequest, found: list[StoredCopy]) -> Verdict:
+    """A backup whose receipts contradict themselves would end completed, and could not be restored."""
+    for copy in verdict.copies:
+        problem = contradiction(next(each for each in found if each.copy == copy), request)
+        if problem:
+            return MustFail(f"the receipt of its copy contradicts itself: {problem}", copy.partition)
     return verdict
 
 
@@ -184,7 +194,10 @@ def _outcome(
     )
     reference = put_attachment(writing.place, BackupId(request.id), ROLE, record, writing.tokens())
     return FinishedRun(
-        cut=cut_of(record), new=_segments(copies, found), attachments=(reference,), findings=lost_findings(record)
+        cut=cut_of(record),
+        new=_segments(copies, found),
+        attachments=(reference,),
+        findings=(*lost_findings(record), *branch_findings(record, request.base)),
     )
 
 
@@ -218,4 +231,22 @@ def lost_findings(record: ApplicationRecord) -> tuple[Finding, ...]:
         )
         for copy in record.copies
         for start, end in copy.lost
+    )
+
+
+def branch_findings(record: ApplicationRecord, base: int | None) -> tuple[Finding, ...]:
+    """One, if logs begin anew with this backup because they do not continue what is archived of them."""
+    begun = [copy.partition for copy in record.copies if copy.branch == record.id]
+    if not begun:
+        return ()
+    log = log_of(record.name, record.history, begun[0], record.id)
+    return (
+        Finding(
+            code="log-branched",
+            severity=Severity.WARNING,
+            where=str(log) if len(begun) == 1 else f"{log} and {plural(len(begun) - 1, 'more log')}",
+            what=f"the checkpoint of backup {base} is not in it: the data directory was put back to an earlier state, "
+            "or very many checkpoints lie between; it is archived as a branch, and earlier backups keep what they have",
+            remedy="if nobody put the data directory back, find out what did",
+        ),
     )

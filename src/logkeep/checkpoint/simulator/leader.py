@@ -4,6 +4,7 @@ Its state is dictionaries; a crash loses them or not, the log is the truth. Ever
 crash, be deposed, or wait for others.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from logkeep.checkpoint.machine import Append, CallHandler, Instruction, Reply, 
 from logkeep.checkpoint.machine_state import MachineState
 from logkeep.checkpoint.partition_state import CutFacts
 from logkeep.checkpoint.records import INPUTS, Kind, Record
-from logkeep.checkpoint.simulator.sim_log import Deposed
+from logkeep.checkpoint.simulator.sim_log import Compacted, Deposed
 from logkeep.checkpoint.snapshot_choice import KeptSnapshot, must_abort
 from logkeep.checkpoint.steps import Steps, Wait
 
@@ -55,13 +56,20 @@ class PartitionLeader:
                 yield from self._turn()
         except Deposed:
             return
+        except Compacted:
+            if self.term == self.log.term:
+                raise
+            # The next leader has taken a snapshot, and removed what this one had not read yet.
 
     def _replay(self) -> Steps[None]:
-        position = self.state.processed + 1
+        position, waiting = self.state.processed + 1, deque[Record]()
         while position < self.log.end:
             record = self.log.read(position)
-            if record is not None:
-                self._store(machine_state.apply(self.state, record))
+            if record is not None and record.kind == Kind.ACK:
+                waiting.append(record)
+            elif record is not None and record.kind not in INPUTS:
+                for each in (*machine.due(waiting, record), record):
+                    self._store(machine_state.apply(self.state, each))
             position += 1
         yield "replayed"
 

@@ -13,11 +13,13 @@ from logkeep.checkpoint.simulator import judge
 from logkeep.checkpoint.simulator.judge import Judge, SendingFacts
 from logkeep.checkpoint.simulator.plan import SchedulePlan, make_plan, shorter
 from logkeep.checkpoint.simulator.restore_check import drained, restored_world
+from logkeep.checkpoint.simulator.sim_log import Compacted
 from logkeep.checkpoint.simulator.sim_repository import SimRepository
 from logkeep.checkpoint.simulator.sim_store import SimDecision
 from logkeep.checkpoint.simulator.sim_transport import SENDING
 from logkeep.checkpoint.simulator.workload import SHOP, Workload
 from logkeep.checkpoint.simulator.world import EPOCH, SimWorld
+from logkeep.errors import LogkeepError
 
 _MEMORY = "/dev/shm"  # noqa: S108 - a private directory is made in it
 _MOST_SHORTENINGS = 150
@@ -68,7 +70,7 @@ def _judged(world: SimWorld) -> ScheduleOutcome:
                 findings += _backup(world, backup_id, decision, by_sending, counts)
             else:
                 findings += _again(world, backup_id, "retaken")
-    except (AssertionError, KeyError, IndexError, ValueError) as error:
+    except (AssertionError, KeyError, IndexError, ValueError, Compacted, LogkeepError) as error:
         findings = [SimFinding("crash", f"{type(error).__name__}: {error}")]
     counts.update(world.counts)
     counts["forced"] += sum(

@@ -11,7 +11,7 @@ from logkeep.cli.demo.stage import Stage
 from logkeep.cli.demo.zookeeper_story import ZkCliUser
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
-from logkeep.errors import LogkeepError
+from logkeep.errors import HostFailed, InvalidAnswer, LogkeepError
 from logkeep.model.shell_words import shell_line
 from logkeep.zookeeper.server.four_letter import four_letter, parse_srvr
 
@@ -75,7 +75,7 @@ def _start_servers(stage: Stage) -> tuple[EmbeddedKafka, EmbeddedZooKeeper, int]
         stage.say(f"   orders: {_SOLD} records; the application will have heard of {_REPORTED}")
     state = parse_srvr(four_letter(server.client, "srvr", 10))
     if state is None:
-        raise LogkeepError("the server does not report its zxid", subject=server.client)
+        raise InvalidAnswer("the server does not report its zxid", subject=server.client)
     return kafka, server, state.zxid
 
 
@@ -99,7 +99,7 @@ def _wait_for(socket: Path, application: "subprocess.Popen[bytes]") -> None:
     until = time.monotonic() + _PATIENCE_S
     while not socket.exists():
         if application.poll() is not None or time.monotonic() > until:
-            raise LogkeepError("the application did not start", subject=str(socket.parent))
+            raise HostFailed("the application did not start", subject=str(socket.parent))
         time.sleep(0.05)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from logkeep.cli.terminal.text import duration
-from logkeep.errors import LogkeepError
+from logkeep.errors import HostFailed
 from logkeep.model.shell_words import shell_line, shell_word
 
 _TIMEOUT_S = 600
@@ -70,7 +70,7 @@ class Stage:
         for line in (done.stdout + done.stderr).splitlines():
             self.say(f"  {line}".rstrip())
         if done.returncode not in {0, 2}:
-            raise LogkeepError(
+            raise HostFailed(
                 f"the command ended with exit code {done.returncode}", subject=shell_line("logkeep", *arguments)
             )
         return done.stdout

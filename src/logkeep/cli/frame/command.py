@@ -6,11 +6,11 @@ from typing import Any
 import click
 
 from logkeep.cli.frame.exit_codes import EXITS
+from logkeep.cli.frame.foreign_errors import known_error
 from logkeep.cli.frame.world import World
 from logkeep.config.load import Flags
 from logkeep.config.option import Option, Spelling
 from logkeep.config.option_types import Bool, FilePath, OneOf, Repeatable
-from logkeep.errors import LogkeepError
 
 
 class FrameCommand(click.Command):
@@ -38,7 +38,7 @@ class FrameCommand(click.Command):
             return self.carry_out(context.command_path.partition(" ")[2], world, flags, values)
         except BrokenPipeError as error:
             # click takes it for a reader of stdout that has gone, and would end the program without an error.
-            raise LogkeepError(f"unexpected BrokenPipeError: {error}") from error
+            raise known_error(error) or error from error
 
     def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Exit codes"):

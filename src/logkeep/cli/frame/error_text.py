@@ -4,7 +4,6 @@ Text goes to stderr in three aligned lines; with `--json` one JSON document inst
 goes to the log file or to a crash log.
 """
 
-import errno
 import json
 import os
 import platform
@@ -19,15 +18,13 @@ from logkeep.cli.terminal.messages import ENGLISH, Say, message
 from logkeep.cli.terminal.text import TerminalStyle, cell_width
 from logkeep.config.load import did_you_mean
 from logkeep.config.options import OPTIONS
-from logkeep.errors import LogkeepError, StoreDenied, StoreFull, UsageError
+from logkeep.errors import LogkeepError, UsageError
 from logkeep.model.redaction import redact
 from logkeep.model.time import rfc3339
 from logkeep.model.version import __version__
 
 SCHEMA_VERSION = 1
 _LABEL_WIDTH = len("error:")
-_OF_THE_MACHINE = {errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE}
-"""Errors of a file that say nothing about the path that a user named."""
 _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{o.short}") if flag}
 
 
@@ -82,21 +79,6 @@ def from_click(error: click.ClickException, program: str = "logkeep") -> UsageEr
     elif isinstance(error, click.MissingParameter) and error.param is not None:
         what = f"{error.param.human_readable_name} is missing"
     return UsageError(_sentence(what), subject=command, remedy=remedy)
-
-
-def from_os_error(error: OSError) -> LogkeepError | None:
-    """A file, directory or disk that the run could not use and no other code explains; None for anything else."""
-    what, subject = (error.strerror or str(error)).lower(), os.fsdecode(error.filename) if error.filename else ""
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return StoreFull(what, subject=subject, remedy="free space or raise the quota, then run again")
-    if error.errno == errno.ENOENT and error.filename is None:  # of a relative path: `os.getcwd` names no file
-        what, remedy = "the working directory does not exist any more", "change to another directory and run again"
-        return UsageError(what, remedy=remedy)
-    if not isinstance(error.filename, str | bytes) or error.errno in _OF_THE_MACHINE:
-        return None
-    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
-        return StoreDenied(what, subject=subject, remedy="check the owner and the permissions of this path")
-    return UsageError(what, subject=subject, remedy="check this path")
 
 
 def unexpected(error: BaseException, details: str) -> LogkeepError:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from logkeep.cli.frame.error_text import from_os_error
+from logkeep.cli.frame.foreign_errors import known_error
 from logkeep.cli.frame.logs import choose_level, set_up_logs, take_down_logs
 from logkeep.cli.frame.metrics import MetricSample, MetricsFile
 from logkeep.cli.frame.signals import as_error
@@ -45,7 +45,7 @@ from logkeep.config.options import (
 )
 from logkeep.config.places import NOWHERE
 from logkeep.config.settings import Settings
-from logkeep.errors import ConfigError, LogkeepError, StoreFull, UsageError
+from logkeep.errors import OF_THE_VERB, ConfigError, LogkeepError, StoreFull, UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import NoProgress, ProgressSink
@@ -255,8 +255,8 @@ class VerbJob(Generic[ReportT]):
     schema_version: int
     next_step: Callable[[Run, ReportT], NextStep | None] = lambda *_: None
     """What a person does after this verb, if it ended well."""
-    failure: int = 1
-    """The exit code for an error without one of its own: 20 of a backup, 30 of a restore."""
+    failure: int | None = None
+    """The exit code for errors of a kind in `OF_THE_VERB`: 20 of a backup, 30 of a restore; None: that of the kind."""
     full: int = 20
     """The exit code when a disk or store is full; 30 of a restore."""
 
@@ -302,8 +302,8 @@ def classified(job: VerbJob[ReportT], function: Callable[[], ReportT]) -> Report
     except LogkeepError as error:
         error.exit_code = _code(job, error)
         raise
-    except OSError as error:
-        if (found := from_os_error(error)) is None:
+    except Exception as error:
+        if (found := known_error(error)) is None:
             raise
         found.exit_code = _code(job, found)
         raise found from error
@@ -312,7 +312,7 @@ def classified(job: VerbJob[ReportT], function: Callable[[], ReportT]) -> Report
 def _code(job: VerbJob[ReportT], error: LogkeepError) -> int:
     if isinstance(error, StoreFull):
         return job.full
-    return job.failure if error.exit_code == 1 else error.exit_code
+    return job.failure if job.failure is not None and type(error) in OF_THE_VERB else error.exit_code
 
 
 def _with_findings(document: dict[str, Any], findings: Sequence[Finding]) -> dict[str, Any]:

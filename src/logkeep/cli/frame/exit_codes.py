@@ -5,7 +5,7 @@ An unknown non-zero code is a failure. Signals take precedence over errors, erro
 
 EXITS: dict[int, str] = {
     0: "success",
-    1: "unclassified failure",
+    1: "a fault of this program",
     2: "finished, with warnings or repairs",
     3: "the user declined, or could not be asked",
     10: "verification failed: damage",
@@ -15,12 +15,12 @@ EXITS: dict[int, str] = {
     21: "data gap: the source deleted data before it was backed up",
     30: "restore failed",
     31: "target unsafe: not empty, running, or of another source",
-    40: "usage or configuration error",
+    40: "usage or configuration error, or this host cannot run it",
     41: "repository missing or not initialised",
     42: "wrong key or passphrase",
     43: "repository format newer than this tool",
     50: "locked by another run",
-    51: "source or store unreachable after retries",
+    51: "source or store unreachable after retries, or it refuses for no known reason",
     52: "permission denied, or an object lock forbids it",
     60: "policy breach: the newest good backup is older, or lags more, than the objective allows",
     130: "ended by SIGINT (Ctrl-C)",

@@ -16,7 +16,8 @@ from typing import NoReturn
 import click
 
 from logkeep.cli.frame.command_groups import CommandEntry, LazyGroup
-from logkeep.cli.frame.error_text import as_json, as_text, from_click, from_os_error, keep_traceback, unexpected
+from logkeep.cli.frame.error_text import as_json, as_text, from_click, keep_traceback, unexpected
+from logkeep.cli.frame.foreign_errors import known_error
 from logkeep.cli.frame.logs import safe_traceback
 from logkeep.cli.frame.signals import as_error, listen
 from logkeep.cli.frame.translated_help import context_with
@@ -123,11 +124,11 @@ def _open_standard_streams() -> None:
 
 
 def _explained(error: Exception, world: World) -> LogkeepError | None:
-    """An error of the operating system that the user can correct."""
+    """An error of the operating system or of a library that is no fault of this program."""
     if isinstance(error, OSError) and not world.begun:
         silence(sys.stdout)
         return unwritten(error)
-    return from_os_error(error) if isinstance(error, OSError) else None
+    return known_error(error)
 
 
 def _crashed(error: Exception, argv: list[str], world: World) -> LogkeepError:

@@ -107,7 +107,7 @@ def verb(
         )
         if found.measured != (metrics is not None):
             raise TypeError(f"{function.__name__}: declaration and work disagree about metrics")
-        failure = 30 if found.changes and 30 in found.exits else 20 if found.changes and 21 in found.exits else 1
+        failure = 30 if found.changes and 30 in found.exits else 20 if found.changes and 21 in found.exits else None
         job = VerbJob(
             "",
             function,

@@ -112,10 +112,13 @@ def _verbs_with(code: int) -> str:
 
 
 def errors_page() -> str:
-    head = """# Errors
+    general = ", ".join(sorted(f"`{kind.slug()}`" for kind in errors.OF_THE_VERB))
+    head = f"""# Errors
 
 Each error says what happened, to what, and what to do next. The name is the `error` field of the JSON error document;
-it does not change. "Retry" says whether running the same command again can help.
+it does not change. "Retry" says whether running the same command again can help. A command that
+backs up ends with 20, and one that restores with 30, for kinds that say little:
+{general}.
 
 | name | exit code | retry | meaning | what to do |
 |---|---|---|---|---|

@@ -56,6 +56,25 @@ _PROGRAM: Final = {
     "it should reach to {}, and only {} can be proven: something is damaged": "应到达 {}，而只能证明 {}: 有内容损坏",
     "run verify to see what; --to-zxid {} restores what is left": "请运行 verify 查看；--to-zxid {} 恢复剩余部分",
     "unknown reason": "原因未知",
+    "the message is the store's own; its log may say more": "此消息来自存储本身；其日志可能有更多信息",
+    "another program wrote it; see that no other one writes there, then run again": (
+        "另一个程序写入了它；请确保没有其他程序写入，然后重新运行"
+    ),
+    "another program changed it; see that no other one writes there, then run again": (
+        "另一个程序修改了它；请确保没有其他程序写入，然后重新运行"
+    ),
+    "see `ulimit -a`, free memory and the kernel's log, then run again": (
+        "请检查 `ulimit -a`、空闲内存和内核日志，然后重新运行"
+    ),
+    "check the network and the server, then run again": "请检查网络和服务器，然后重新运行",
+    "the connection failed: {}": "连接失败: {}",
+    "the memory is used up": "内存已用完",
+    "lower --parallel, or run it where there is more memory": "请降低 --parallel，或在内存更多的机器上运行",
+    "the operating system starts no more threads": "操作系统无法再启动线程",
+    "raise the limit (`ulimit -u`)": "请提高限制（`ulimit -u`）",
+    "input/output error": "输入/输出错误",
+    "too many open files": "打开的文件过多",
+    "not enough memory to read a part": "内存不足，无法读取部分",
     "no space left on the device": "磁盘空间不足",
     "no space left on device": "磁盘空间不足",
     "the disk quota is used up": "磁盘配额已用完",

@@ -130,7 +130,7 @@ _OPTIONS: Final = {
 }
 _EXITS: Final = {
     "success": "成功",
-    "unclassified failure": "一般错误",
+    "a fault of this program": "本程序的错误",
     "finished, with warnings or repairs": "完成，有警告或修复",
     "the user declined, or could not be asked": "用户取消，或无法询问用户",
     "verification failed: damage": "验证失败: 有损坏",
@@ -138,7 +138,7 @@ _EXITS: Final = {
     "data gap: the source deleted data before it was backed up": "数据缺口: 数据在备份之前已被删除",
     "restore failed": "恢复失败",
     "target unsafe: not empty, running, or of another source": "目标不安全: 非空、正在运行，或来自另一个源",
-    "usage or configuration error": "用法或配置错误",
+    "usage or configuration error, or this host cannot run it": "用法或配置错误，或本机无法运行",
     "permission denied, or an object lock forbids it": "权限不足，或对象锁禁止操作",
     "ended by SIGINT (Ctrl-C)": "被 SIGINT（Ctrl-C）中断",
     "ended by SIGTERM": "被 SIGTERM 终止",

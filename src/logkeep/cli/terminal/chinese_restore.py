@@ -23,7 +23,6 @@ _TARGET: Final = {
     ),
     "user id {}": "用户 ID {}",
     "a group or every user": "某个组或所有用户",
-    "too many links": "链接过多",
     "free space on this file system, then run the restore again": "请在此文件系统释放空间，然后重新恢复",
     "it was removed at once": "它立即被删除",
     "run as the user that owns the directory, or as root": "请用目录的所有者或 root 运行",

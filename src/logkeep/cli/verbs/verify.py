@@ -180,8 +180,8 @@ def verify(run: Run, backup: str) -> VerifyReport:
 
 
 def _doubts(kind: SourceKind, place: SourceRef, folded: Folded, manifest: Manifest) -> tuple[Finding, ...]:
-    """Stored findings of the same kind too: a backup that says itself that deletions may be missing."""
-    stored = (f for f in manifest.findings if f.code in DELETION_DOUBTS)
+    """Stored findings too: what a backup says itself that deletions may be missing, or of its logs."""
+    stored = (f for f in manifest.findings if f.code in (*DELETION_DOUBTS, *kind.lasting))
     return (*stored, *kind.doubts(place, folded, manifest))
 
 

@@ -17,8 +17,9 @@ from logkeep.model.redaction import redact
 _STAYS = {3, 40, 130, 143}
 _FINER = {"backup": {21}, "restore": {10, 31, 52}, "verify": {10}, "info": {10}}
 _COARSE = {"backup": 20, "restore": 30}
-_ELSEWHERE = {20: 40, 41: 40, 52: 52}
-"""Of other commands: a full disk, a directory that is missing, one that this user may not use."""
+_ELSEWHERE = {1: 1, 52: 52}
+"""Of other commands: a fault of this program, a directory that this user may not use. Whatever else a user, a disk or a
+host can cause is 40."""
 
 
 class Category(StrEnum):
@@ -83,7 +84,7 @@ def exit_code(command: str, error: LogkeepError) -> int:
     code = error.exit_code
     if code in _STAYS or code in _FINER.get(command, set()):
         return code
-    return _COARSE.get(command) or _ELSEWHERE.get(code, 1)
+    return _COARSE.get(command) or _ELSEWHERE.get(code, 40)
 
 
 def as_json(command: str, error: LogkeepError) -> str:

@@ -25,16 +25,18 @@ ROW: Final = np.dtype(
     [
         ("hash", "<u8"),
         ("check", "<u8"),
-        ("other", "<u4"),
         ("content", "<u8"),
         ("offset", "<i8"),
         ("ordinal", "<i8"),
+        ("other", "<u4"),
         ("rank", "<i2"),
         ("kind", "u1"),
+        ("spare", "u1"),
     ]
 )
-"""A record: two lanes of its key's hash, the second hash, a hash of all of it, its offset, its number in the log, which
-burial hides it, and the flags of the kernels."""
+"""A record: two lanes of its key's hash, a hash of all of it, its offset, its number in the log, the second hash, which
+burial hides it, and the flags of the kernels. Every field is aligned: columns of rows are read in place."""
+_ROW_WORDS: Final = ROW.itemsize // 8
 Rows = npt.NDArray[np.void]
 NO_COLUMN: Final = np.empty(0, np.int64)
 
@@ -158,16 +160,17 @@ class SortedRows:
     @classmethod
     def of(cls, rows: Rows) -> "SortedRows":
         """All rows of some keys, in the order of offsets."""
-        made = cls._by(rows, np.argsort(rows["hash"], kind="stable"))
-        hashes = made.rows["hash"]
-        if not made.keys[1:][hashes[1:] == hashes[:-1]].any():
+        order, again = _order(rows["hash"])
+        made = cls._by(rows, order)
+        if not made.keys[1:][again].any():
             return made
-        # Two keys share the first lane of their hash.
+        # Two keys share the first bits of their hash.
         return cls._by(rows, np.lexsort((rows["offset"], rows["other"], rows["check"], rows["hash"])))
 
     @classmethod
-    def _by(cls, rows: Rows, order: npt.NDArray[np.intp]) -> "SortedRows":
-        rows = rows[order]
+    def _by(cls, rows: Rows, order: Longs) -> "SortedRows":
+        # As rows of words: numpy copies elements of structured arrays one by one.
+        rows = rows.view(np.uint64).reshape(len(rows), _ROW_WORDS).take(order, axis=0).reshape(-1).view(ROW)
         begins, keys = np.ones(len(rows), np.bool_), np.ones(len(rows), np.bool_)
         begins[1:] = (rows["hash"][1:] != rows["hash"][:-1]) | (rows["check"][1:] != rows["check"][:-1])
         keys[1:] = begins[1:] | (rows["other"][1:] != rows["other"][:-1])
@@ -184,6 +187,19 @@ class SortedRows:
     @cached_property
     def kinds(self) -> npt.NDArray[np.uint8]:
         return np.ascontiguousarray(self.rows["kind"])
+
+
+def _order(hashes: npt.NDArray[np.uint64]) -> tuple[Longs, npt.NDArray[np.bool_]]:
+    """Rows by the first bits of their hash, and in their own order where these are equal; and where they are.
+
+    The number of the row takes the place of the last bits: numbers are sorted several times faster than their order is
+    found.
+    """
+    last = np.uint64(max(1, (len(hashes) - 1).bit_length()))
+    low = np.uint64((1 << int(last)) - 1)
+    numbered = np.sort((hashes & ~low) | np.arange(len(hashes), dtype=np.uint64))
+    firsts = numbered >> last
+    return (numbered & low).astype(np.int64), firsts[1:] == firsts[:-1]
 
 
 class Superseded(NamedTuple):

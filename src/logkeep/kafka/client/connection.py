@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
-from logkeep.errors import ClusterError, ClusterTooOld, ClusterUnreachable, InvalidAnswer, LogkeepError
+from logkeep.errors import ClusterTooOld, ClusterUnreachable, InvalidAnswer, LogkeepError
 from logkeep.kafka.client.error_codes import OK, UNSUPPORTED_VERSION, failure
 from logkeep.kafka.client.frames import Bytes, ReceiveBuffer, body_start, receive_some, send_all
 from logkeep.kafka.client.listener import unlike_kafka
@@ -136,14 +136,14 @@ class Connection:
     def call(self, api: str, fields: Mapping[str, Any] | None = None, *, at_most: int | None = None) -> Any:
         """One request and its reply; nothing else may be in flight."""
         if self._flights:
-            raise ClusterError("call while replies are due", subject=str(self.endpoint), remedy="report this")
+            raise LogkeepError("call while replies are due", subject=str(self.endpoint), remedy="report this")
         self.send(api, fields, at_most=at_most)
         return self.receive()
 
     def call_all(self, api: str, many: Sequence[Mapping[str, Any]], *, at_most: int | None = None) -> list[Any]:
         """The replies to many requests of one kind, in their order; some are in flight at the same time."""
         if self._flights:
-            raise ClusterError("call while replies are due", subject=str(self.endpoint), remedy="report this")
+            raise LogkeepError("call while replies are due", subject=str(self.endpoint), remedy="report this")
         sent, replies = 0, list[Any]()
         while len(replies) < len(many):
             while sent < len(many) and sent - len(replies) < _TOGETHER:

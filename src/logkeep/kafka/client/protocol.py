@@ -16,7 +16,7 @@ from kafka.net.sasl.scram import SaslMechanismScram
 from kafka.protocol import admin, consumer, metadata, producer, sasl
 from kafka.protocol.api_message import ApiMessage
 
-from logkeep.errors import ClusterError, InvalidAnswer
+from logkeep.errors import InvalidAnswer, LogkeepError
 
 _LIBRARY = (admin, consumer, metadata, producer, sasl)
 _OWN = (
@@ -71,7 +71,7 @@ def _message_class(name: str) -> Any:
         if found is not None:
             return found
     if not name.startswith(_OWN):
-        raise ClusterError(f"this release has no message {name}", remedy="report this: it is a mistake in logkeep")
+        raise LogkeepError(f"this release has no message {name}", remedy="report this: it is a mistake in logkeep")
     # kafka-python reads the definition with the name of the class from the package that `load_json` names.
     return type(ApiMessage)(name, (ApiMessage,), {"__slots__": ()}, load_json="logkeep.kafka.client.messages")
 

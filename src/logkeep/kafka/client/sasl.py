@@ -6,10 +6,10 @@ The secret is read for this one exchange; no message and no `repr` ever holds it
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from logkeep.errors import AuthenticationFailed, ClusterError
+from logkeep.errors import AuthenticationFailed
 from logkeep.kafka.client import protocol
 from logkeep.kafka.client.credentials import reveal_place
-from logkeep.kafka.client.error_codes import OK
+from logkeep.kafka.client.error_codes import OK, failure
 from logkeep.kafka.client.listener import other_protocol, protocol_of
 from logkeep.kafka.client.protocol import error_name
 from logkeep.kafka.client.settings import Sasl
@@ -99,7 +99,7 @@ def authenticate(call: Call, sasl: Sasl, where: str, *, tls: bool) -> float:
     if reply.error_code == NOT_A_SASL_LISTENER:
         raise other_protocol(where, protocol_of(tls=tls, sasl=True), protocol_of(tls=tls, sasl=False))
     if reply.error_code != OK:
-        raise ClusterError(f"SaslHandshake ended with {error_name(reply.error_code)}", subject=where)
+        raise failure(reply.error_code, subject=where, doing="SaslHandshake")
     return _exchange_messages(call, _client_side(sasl, where), sasl, where, offered)
 
 

@@ -129,7 +129,7 @@ class RowMaking:
         rows["ordinal"] = ordinals
         rows["rank"] = self._ranks(records.offsets)
         rows["kind"] = self._kinds(records)
-        return rows[seen]
+        return rows if seen.all() else rows[seen]
 
     def _ranks(self, offsets: Longs) -> Longs:
         ranks = np.full(len(offsets), len(self.buried), np.int64)

@@ -6,10 +6,11 @@ The repository decides. A topic of the cluster that is backed up may deliver an 
 from collections.abc import Sequence
 from itertools import groupby
 
-from logkeep.errors import ClusterError
+from logkeep.errors import TopicMissing
 from logkeep.formats.kafka.internal_topics.coordination_events import CoordinationEvent, CoordinationKind, event_batch
 from logkeep.kafka.backup.values import KafkaBackupDone
 from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.error_codes import failure
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts
 from logkeep.kafka.client.settings import ClientSettings
@@ -35,11 +36,11 @@ def publish(settings: ClientSettings, topic: str, events: Sequence[CoordinationE
     with Cluster(settings) as cluster:
         found = cluster.metadata([topic]).find(log)
         if found is None:
-            raise ClusterError("there is no such topic", subject=topic, remedy="create it, with one partition")
+            raise TopicMissing("there is no such topic", subject=topic, remedy="create it, with one partition")
         with cluster.open_own(found.leader) as connection:
             for _, some in groupby(enumerate(events), lambda each: each[0] // _MOST_EVENTS):
                 batch = event_batch([event for _, event in some])
                 connection.send_raw(API, VERSION, request_parts([Parcel(log, batch)]))
                 (ack,) = parse(connection.receive_raw(ReceiveBuffer(64 << 10))).acks
                 if ack.error:
-                    raise ClusterError(f"the broker refused it: error {ack.error} {ack.said}".rstrip(), subject=topic)
+                    raise failure(ack.error, subject=topic, doing=API, message=ack.said)

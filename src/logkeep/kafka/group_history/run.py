@@ -55,6 +55,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
 
 LogResult = TypeVar("LogResult", LogPositions, LogHistory, LogRecords)
+Listing = TypeVar("Listing", LogHistory, LogRecords)
 Named = TypeVar("Named", ArchivedPosition, ArchivedCommit)
 _SHOWN = 5
 
@@ -101,8 +102,7 @@ class ArchivedGroups:
     def history(self, question: GroupQuestion) -> CommitHistory:
         """Raises UsageError for patterns without a group, and for too many commits; Damaged; StoreErrors."""
         cuts = self._cuts(GROUP_OFFSETS, SHARE_STATE)
-        results = self._map(read_history, cuts, question, LogHistory)
-        _refuse_many(sum(r.total for r in results), "commits")
+        results = self._listed(read_history, cuts, question, LogHistory, "commits")
         if question.groups and not any(r.seen for r in results):
             raise _no_group(question, (name for r in results for name in r.names))
         topics = self._topics(r.topics for r in results)
@@ -114,8 +114,7 @@ class ArchivedGroups:
     def raw(self, question: GroupQuestion) -> RawRecords:
         """Raises UsageError for patterns without a group, and for too many records; Damaged; StoreErrors."""
         cuts = self._cuts(*DECODED_TOPICS)
-        results = self._map(read_raw, cuts, question, LogRecords)
-        _refuse_many(sum(r.total for r in results), "records")
+        results = self._listed(read_raw, cuts, question, LogRecords, "records")
         if question.groups and not any(r.seen for r in results):
             raise _no_group(question, (name for r in results for name in r.names))
         rows = [row for r in results for row in r.records]
@@ -139,12 +138,33 @@ class ArchivedGroups:
         cuts: Sequence[LogCut],
         question: GroupQuestion,
         result: type[LogResult],
+        most_rows: int = MOST_ROWS,
     ) -> list[LogResult]:
-        units = [self._unit(cut, question) for cut in cuts]
+        units = [self._unit(cut, question, most_rows) for cut in cuts]
         engine = self.engine(sum(unit.size_bytes for unit in units))
         return engine.map(task, units, result, label="read groups", weight=lambda unit: unit.size_bytes)
 
-    def _unit(self, cut: LogCut, question: GroupQuestion) -> GroupLogUnit:
+    def _listed(
+        self,
+        task: Callable[[GroupLogUnit, Progress], Listing],
+        cuts: Sequence[LogCut],
+        question: GroupQuestion,
+        result: type[Listing],
+        what: str,
+    ) -> list[Listing]:
+        """All rows, of which no more than are listed are ever held: each log returns its share at most, and a log
+        with more rows is read again once it is known that they are not too many in all."""
+        share = MOST_ROWS // max(1, len(cuts))
+        results = self._map(task, cuts, question, result, share)
+        _refuse_many(sum(r.total for r in results), what)
+        long = [number for number, found in enumerate(results) if found.total > share]
+        if long:
+            again = self._map(task, [cuts[number] for number in long], question, result)
+            for number, found in zip(long, again, strict=True):
+                results[number] = found
+        return results
+
+    def _unit(self, cut: LogCut, question: GroupQuestion, most_rows: int) -> GroupLogUnit:
         own = self._partition(cut.log)
         return GroupLogUnit(
             place=self.place,
@@ -157,6 +177,7 @@ class ArchivedGroups:
             groups=question.groups,
             at_ms=question.at_ms,
             since_ms=question.since_ms,
+            most_rows=most_rows,
         )
 
     def _partition(self, log: LogName) -> PartitionRecord | None:

@@ -41,11 +41,13 @@ class RowSlices:
         assert self._file is not None  # noqa: S101
         rows = np.concatenate([np.empty(0, self._row), *self._held])
         self._held, self._size = [], 0
-        belongs = (rows["hash"] % np.uint64(self._slices)).astype(np.int64)
+        belongs = (rows["hash"] % np.uint64(self._slices)).astype(np.uint16 if self._slices <= 1 << 16 else np.int64)
         counts = np.bincount(belongs, minlength=self._slices)
         begin = self._file.tell()
         self._borders.append(begin + self._row.itemsize * np.concatenate(([0], np.cumsum(counts))).astype(np.int64))
-        self._file.write(rows[np.argsort(belongs, kind="stable")].view(np.uint8).data)
+        # As rows of bytes: numpy copies elements of structured arrays one by one.
+        plain = rows.view(np.uint8).reshape(len(rows), self._row.itemsize)
+        self._file.write(plain.take(np.argsort(belongs, kind="stable"), axis=0).data)
 
     def __iter__(self) -> Iterator[SliceRows]:
         if self._file is None:

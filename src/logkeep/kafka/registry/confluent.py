@@ -89,7 +89,7 @@ class ConfluentApi:
             versions=tuple(versions),
             compatibility=self._settings("config", "compatibilityLevel", subjects),
             modes=self._settings("mode", "mode", subjects),
-            highest_id=max((number for _, number in definitions), default=0),
+            highest_id=max((number for context, number in definitions if not context), default=0),
         )
 
     def _version(self, subject: str, version: int) -> _Version:

@@ -37,7 +37,7 @@ class RegistrySchemas:
     registry: ArchivedRegistry
 
     def by_id(self, schema_id: int) -> SchemaTexts | None:
-        return self._with_references(self.registry.find(schema_id))
+        return self._with_references(self.registry.find_anywhere(schema_id))
 
     def by_guid(self, guid: str) -> SchemaTexts | None:
         known = (each for each in self.registry.definitions if each.guid.lower() == guid)

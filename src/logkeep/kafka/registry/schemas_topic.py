@@ -81,7 +81,7 @@ class SchemasTopic:
             versions=tuple(self._versions[key] for key in sorted(self._versions)),
             compatibility=_settings(self._compatibility),
             modes=_settings(self._modes),
-            highest_id=max((number for _, number in self._definitions), default=0),
+            highest_id=max((number for context, number in self._definitions if not context), default=0),
             unreadable=self._unreadable,
             first_unreadable=self._first_unreadable,
         )

@@ -64,7 +64,8 @@ class ArchivedRegistry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     compatibility: tuple[SubjectSetting, ...] = ()
     modes: tuple[SubjectSetting, ...] = ()
     highest_id: SchemaId = 0
-    """The highest id ever seen, of deleted schemas too: a restored registry must not use it again."""
+    """The highest id ever seen, of deleted schemas too, in the usual context: a restored registry must not use it
+    again."""
     unreadable: int = 0
     """Records of the topic that no rule explains. A restore of the topic restores them too."""
     first_unreadable: int = -1
@@ -72,6 +73,18 @@ class ArchivedRegistry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     def find(self, schema_id: int, context: str = "") -> SchemaDefinition | None:
         """The meaning of an id."""
         return next((d for d in self.definitions if d.id == schema_id and d.context == context), None)
+
+    def find_anywhere(self, schema_id: int) -> SchemaDefinition | None:
+        """The meaning of an id that a record names. It does not name a context: the usual one counts, otherwise the
+        only one that has the id."""
+        found = {d.context: d for d in self.definitions if d.id == schema_id}
+        if len(found) == 1:
+            return next(iter(found.values()))
+        return found.get("")
+
+    def contexts_with(self, schema_id: int) -> tuple[str, ...]:
+        """All contexts that have an id, but for the usual one."""
+        return tuple(sorted({d.context for d in self.definitions if d.id == schema_id and d.context}))
 
     def subjects(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(v.subject for v in self.versions))

@@ -12,11 +12,11 @@ import msgspec
 
 from logkeep.errors import (
     AlreadyExists,
+    CommitConflict,
     Damaged,
     FormatTooNew,
     ObjectMissing,
     RepositoryMissing,
-    StoreError,
     UsageError,
     VersionMismatch,
 )
@@ -143,4 +143,4 @@ def _require_in(store: Store, name: str, feature: str) -> None:
         features = tuple(sorted({*document.required_features, feature}))
         with suppress(VersionMismatch):  # another run was faster: read again
             store.replace(name, seal(msgspec.structs.replace(document, required_features=features)), info.version)
-    raise StoreError("other runs keep changing the format object", subject=name)
+    raise CommitConflict("other runs keep changing the format object", subject=name)

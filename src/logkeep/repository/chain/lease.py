@@ -245,9 +245,11 @@ def acquire(place: SourceRef, owner: Owner, operation: str, clock: Clock, ttl: t
 
 def _refuse_if_held(document: LeaseDocument, now: datetime, here: Owner, where: str) -> None:
     if lease_state(document, now, here) is LeaseState.HELD:
-        raise Locked(
+        held = Locked(
             f"{document.operation} by {document.owner} holds the source until {document.expires}", subject=where
         )
+        held.operation = document.operation
+        raise held
 
 
 def _claim(place: SourceRef, document: LeaseDocument, found: tuple[LeaseDocument, str] | None) -> str:

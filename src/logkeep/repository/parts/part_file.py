@@ -14,7 +14,7 @@ import hashlib
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from logkeep.errors import Damaged, LogkeepError
+from logkeep.errors import Damaged, HostFailed
 from logkeep.repository.parts.pages import decoded_bytes, read_footer
 from logkeep.repository.parts.table import SCHEMA, TEXT_COLUMNS, SegmentTable
 
@@ -63,7 +63,7 @@ def decode(data: bytes, max_rows: int) -> SegmentTable:
         # One thread: at most one column's pages are in memory beside the result.
         table = file.read(use_threads=False)
     except MemoryError:
-        raise LogkeepError("not enough memory to read a part", remedy="run on a machine with more memory") from None
+        raise HostFailed("not enough memory to read a part", remedy="run on a machine with more memory") from None
     except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError, IndexError, TypeError) as error:
         # Arrow reports damage through many types, also builtins.
         raise Damaged(f"not a readable part: {_one_line(error)}") from None

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from logkeep.errors import AlreadyExists, Damaged, ObjectMissing, RestoreFailed, StoreDenied, StoreError
+from logkeep.errors import AlreadyExists, CommitConflict, Damaged, ObjectMissing, RestoreFailed, StoreDenied, UsageError
 from logkeep.model.ids import RestoreId, next_id
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.repository.chain import layout
@@ -21,6 +21,7 @@ from logkeep.repository.chain.documents import MIB, put_own
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.object_writer import StoredWriter
 from logkeep.repository.restores.documents import (
+    BODY_LIMIT,
     MAP_LIMIT,
     AbortedDocument,
     RestorePlanDocument,
@@ -53,7 +54,10 @@ class NewRestore:
 
 
 def begin_restore(place: SourceRef, new: NewRestore, clock: Clock, tokens: TokenSource) -> RestoreId:
-    """Store the plan under a new id, before anything is changed. Raises StoreDenied without write permission."""
+    """Store the plan under a new id, before anything is changed. Raises StoreDenied, or UsageError for a huge plan."""
+    if len(new.body) > BODY_LIMIT:
+        what = f"the plan has {len(new.body)} bytes, more than {BODY_LIMIT}"
+        raise UsageError(what, subject=place.source, remedy="restore fewer topics at a time")
     owner, now = this_process(tokens()), clock()
     chosen = _next_restore(place, int(next_id(now, 0)))
     for _ in range(_ATTEMPTS):
@@ -78,7 +82,7 @@ def begin_restore(place: SourceRef, new: NewRestore, clock: Clock, tokens: Token
             chosen = RestoreId(next_id(now, chosen))
             continue
         return chosen
-    raise StoreError("no free restore id was found: too many restores begin at the same time", subject=place.source)
+    raise CommitConflict("no free restore id was found: too many restores begin at the same time", subject=place.source)
 
 
 def _next_restore(place: SourceRef, earliest: int) -> RestoreId:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from logkeep.errors import Damaged, LogkeepError, StoreDenied
+from logkeep.errors import Damaged, HostFailed, StoreDenied
 from logkeep.repository.backups.holds import held_ids, reader_holds
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, checkpoints, read_whole_chain
@@ -189,7 +189,7 @@ def _sweep(writing: Writing, plan: GarbagePlan) -> tuple[list[ObjectInfo], tuple
 def store_time(writing: Writing) -> datetime:
     """The time by the store's clock, from a new object; an old object's time may be ahead of the clock.
 
-    Raises LogkeepError if the store's clock and ours differ too much: ages would mean nothing.
+    Raises HostFailed if the store's clock and ours differ too much: ages would mean nothing.
     """
     writing.lease.confirm()
     store, prefix = writing.place.store, f"{layout.PROBE}{writing.tokens()}/"
@@ -202,7 +202,7 @@ def store_time(writing: Writing) -> datetime:
             directory.remove_empty(prefix)
     apart = abs(moment - writing.clock())
     if apart > CLOCK_TOLERANCE:
-        raise LogkeepError(
+        raise HostFailed(
             f"the store's clock and ours are {apart.total_seconds():.0f} s apart, so ages of objects are unknown",
             subject=store.url,
             remedy="correct the clock of this host, then run again; nothing was deleted",

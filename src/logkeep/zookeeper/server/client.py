@@ -11,7 +11,16 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, KazooException, NoAuthError, NoNodeError, ZookeeperError
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooException,
+    NoAuthError,
+    NoNodeError,
+    SessionExpiredError,
+    ZookeeperError,
+)
 from kazoo.handlers.threading import KazooTimeoutError
 
 from logkeep.errors import AuthenticationFailed, ClusterError, ClusterUnreachable, NotAuthorised
@@ -220,6 +229,9 @@ def _our_errors(subject: str) -> Iterator[None]:
     except NoAuthError as error:
         remedy = "give credentials that the node's ACL allows to read"
         raise NotAuthorised("an ACL forbids it", subject=subject, remedy=remedy) from error
+    except (ConnectionLoss, ConnectionClosedError, SessionExpiredError) as error:
+        what = f"the connection ended: {type(error).__name__}"
+        raise ClusterUnreachable(what, subject=subject, remedy=_REMEDY) from error
     except KazooException as error:
         raise ClusterError(f"the server refused: {type(error).__name__} {error}".strip(), subject=subject) from error
 

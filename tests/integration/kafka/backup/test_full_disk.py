@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,30 @@ def _words(kafka: EmbeddedKafka, topic: str, *more: str) -> list[str]:
     return ["kafka", "backup", "--bootstrap-servers", kafka.bootstrap, "--source", "prod", "--topics", topic, *more]
 
 
+_HOLD = """
+import sys
+from pathlib import Path
+from logkeep.errors import Locked, StoreFull
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.format import open_format
+from logkeep.repository.chain.write_session import writing
+from logkeep.store.local import LocalStore
+
+store = LocalStore(Path(sys.argv[1]))
+place = SourceRef(store, open_format(store).document.repository, "prod")
+while True:
+    try:
+        with writing(place, sys.argv[2], utc_now, random_token):
+            print("held", flush=True)
+            sys.stdin.read()
+        break
+    except (Locked, StoreFull):
+        pass
+"""
+"""Another process that takes the lease between two rounds, and holds it until its input ends."""
+
+
 class SmallDisk:
     """A process whose repository is on a file system of its own, which only it sees; needs no root."""
 
@@ -48,10 +73,22 @@ class SmallDisk:
             command, env=environment, cwd=repo.home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
+    def _entering(self) -> list[str]:
+        return ["nsenter", "-t", str(self.process.pid), "-U", "-m", "--preserve-credentials"]
+
     def inside(self, *command: str) -> str:
         """Run a command that sees the same file system."""
-        enter = ["nsenter", "-t", str(self.process.pid), "-U", "-m", "--preserve-credentials"]
-        return subprocess.run([*enter, *command], check=True, capture_output=True, text=True).stdout
+        return subprocess.run([*self._entering(), *command], check=True, capture_output=True, text=True).stdout
+
+    @contextmanager
+    def held_for(self, operation: str) -> Iterator[None]:
+        """Another process holds the lease of the source."""
+        command = [*self._entering(), sys.executable, "-c", _HOLD, str(self._repo.root), operation]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "held\n"
+            yield
+            holder.communicate()
 
     def grow(self) -> None:
         self.inside("mount", "-o", f"remount,size={_LARGE}", str(self._repo.root))
@@ -95,6 +132,22 @@ def test_a_follow_run_continues_when_there_is_room(kafka: EmbeddedKafka, topic: 
         disk.process.communicate(timeout=60)
     assert disk.process.returncode == 0
     repo.run("verify", "--level", "records", "--repo", f"file://{repo.home / 'copy'}")
+
+
+def test_after_a_full_disk_another_run_ends_it_but_a_prune_does_not(
+    kafka: EmbeddedKafka, topic: str, repo: Filled
+) -> None:
+    words = _words(kafka, topic, "--engine", "inline", "--follow", "--interval", "200ms", "--json")
+    with on_small_disk(repo, *words, "--segment-bytes", "4MB") as disk:
+        assert _round(disk)["error"] == "store-full"
+        with disk.held_for("prune"):
+            assert (
+                next(found for found in iter(lambda: _round(disk)["error"], None) if found != "store-full") == "locked"
+            )
+        with disk.held_for("backup"):
+            _, errors = disk.process.communicate(timeout=200)
+    assert disk.process.returncode == 50, errors
+    assert "backup by process" in errors
 
 
 def _round(disk: SmallDisk) -> dict[str, Any]:

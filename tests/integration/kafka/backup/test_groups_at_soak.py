@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.group_history.answers import GroupQuestion
+from logkeep.kafka.group_history.run import ArchivedGroups
 from logkeep.model.cache import cache_dir
 from tests.support.kafka.cleaned_topics import CONFIG
 from tests.support.kafka.consumer_view import seen, watermarks
@@ -20,7 +22,9 @@ from tests.support.processes import wait_for
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1200), pytest.mark.xdist_group("kafka-groups-at")]
 _TOPICS = ("__consumer_offsets", "__share_group_state", "soaked-.*")
-_MOMENTS = 20
+_STEPS = 36
+_COMPLETE = 20
+"""Moments of which the archive shows everything, at least."""
 
 
 @pytest.fixture
@@ -41,28 +45,42 @@ def test_what_is_called_complete_is_what_apache_said(cleaning: EmbeddedKafka, tm
         _begin(groups)
         for config, value in (CONFIG | {"delete.retention.ms": "600000"}).items():
             topics.change("__consumer_offsets", config, value)
-        for number in range(_MOMENTS):
-            move(groups, chance, number, note=False)
-            if number == _MOMENTS // 2:
+        for number in range(_STEPS):
+            move(groups, chance, number, groups.by_apache)
+            if number == _STEPS // 2:
                 groups.recreate()
                 _begin(groups)
-            groups.note(groups.by_apache)
-            if number % 10 < 5 or number == _MOMENTS - 1:
-                archive.back_up(*_TOPICS, internal=True)
-            elif number % 10 == 8:
-                _clean(groups)
+            _back_up_and_note(groups, archive, chance)
         backup = int(archive.back_up(*_TOPICS, internal=True).entry.id)
-        archived, kinds = archived_at(archive.place, backup), {True: 0, False: 0}
-        for moment in groups.moments:
-            found = archived.positions(GroupQuestion(("soaked-.*",), moment.at_ms))
-            complete = found.complete.span is not None
-            kinds[complete] += 1
-            if complete:
-                assert current_offsets(found) == moment.offsets, moment
-            assert current_offsets(found, sure=True).items() <= moment.offsets.items(), moment
-        print(f"{kinds[True]} moments complete, {kinds[False]} at least")
-        assert kinds[True] >= _MOMENTS // 4, "the cleaner may remove a commit before the backup after it"
+        kinds = _compared(groups, archived_at(archive.place, backup))
+        print(f"{kinds[True]} moments complete and equal, {kinds[False]} at least")
+        assert kinds[True] >= _COMPLETE, "the cleaner may remove a commit before the backup after it"
         assert kinds[False] >= 1, "the cleaner removed commits that were never archived"
+
+
+def _back_up_and_note(groups: Groups, archive: Archive, chance: random.Random) -> None:
+    """A backup before the moment, after it, or none until the cleaner has removed a commit."""
+    order = chance.choices(("before", "after", "cleaned"), (5, 3, 2))[0]
+    if order == "before":
+        archive.back_up(*_TOPICS, internal=True)
+    groups.note(groups.by_apache)
+    if order == "after":
+        archive.back_up(*_TOPICS, internal=True)
+    elif order == "cleaned":
+        _clean(groups)
+
+
+def _compared(groups: Groups, archived: ArchivedGroups) -> Counter[bool]:
+    """How many moments are complete. Of the others, what is called sure is what was said."""
+    kinds: Counter[bool] = Counter()
+    for moment in groups.moments:
+        found = archived.positions(GroupQuestion(("soaked-.*",), moment.at_ms))
+        complete = found.complete.span is not None
+        kinds[complete] += 1
+        if complete:
+            assert current_offsets(found) == moment.offsets, moment
+        assert current_offsets(found, sure=True).items() <= moment.offsets.items(), moment
+    return kinds
 
 
 def _begin(groups: Groups) -> None:

@@ -117,6 +117,27 @@ def test_references_types_and_ids_of_contexts() -> None:
     assert other.type == "AVRO"
 
 
+def test_an_id_of_another_context_is_not_the_highest_of_the_usual_one() -> None:
+    assert _read(_schema("b", 1, 7), _schema(":.other:a", 1, 500)).highest_id == 7
+
+
+def test_an_id_in_a_record_means_the_usual_context_or_the_only_one_that_has_it() -> None:
+    found = _read(
+        _schema("b", 1, 1),
+        _schema(":.other:a", 1, 1, schemaType="JSON"),
+        _schema(":.other:a", 2, 2, schemaType="JSON"),
+        _schema(":.other:a", 3, 3),
+        _schema(":.third:a", 1, 3),
+    )
+    usual, only = found.find_anywhere(1), found.find_anywhere(2)
+    assert usual is not None
+    assert only is not None
+    assert ((usual.context, usual.type), (only.context, only.type)) == (("", "AVRO"), (".other", "JSON"))
+    assert found.find_anywhere(3) is None
+    assert found.contexts_with(3) == (".other", ".third")
+    assert found.contexts_with(1) == (".other",)
+
+
 @pytest.mark.parametrize(
     "more", ({"ruleSet": {"domainRules": [{"name": "r"}]}}, {"metadata": {"properties": {"a": "b"}}})
 )

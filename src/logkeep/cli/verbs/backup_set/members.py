@@ -16,7 +16,7 @@ from logkeep.cli.verbs.kafka import backup as kafka_verb
 from logkeep.cli.verbs.kafka.backup_report import copied_code
 from logkeep.cli.verbs.zookeeper import backup as zookeeper_verb
 from logkeep.config.options import APP_TIMEOUT, BACKUP_ID, SOURCE, TAG
-from logkeep.errors import BackupFailed
+from logkeep.errors import BackupFailed, Interrupted, LogkeepError
 from logkeep.kafka.backup.run import KafkaBackup
 from logkeep.kafka.backup.values import KafkaBackupOptions
 from logkeep.kinds import APPLICATION, KAFKA, ZOOKEEPER
@@ -106,7 +106,22 @@ _KINDS: dict[str, Callable[[Run, SourceRef, BackupId, tuple[str, ...]], MemberCa
 }
 
 
+def newest_checkpoint(run: Run, source: str) -> int:
+    """Of a running application, markers without a copy included. 0 if it does not answer: its preview says why."""
+    try:
+        with running_application(_of_member(run, source), source) as port:
+            return port.facts().latest
+    except Interrupted:
+        raise
+    except LogkeepError:
+        return 0
+
+
 def member_capture(run: Run, place: SourceRef, kind: str, backup_id: BackupId, group: tuple[str, ...]) -> MemberCapture:
     """A member with the settings that the configuration file has for its source."""
-    own = run.with_flags({f"--{SOURCE.name}": place.source, f"--{BACKUP_ID.name}": str(backup_id)})
+    own = _of_member(run, place.source).with_flags({f"--{BACKUP_ID.name}": str(backup_id)})
     return _KINDS[kind](own, place, backup_id, group)
+
+
+def _of_member(run: Run, source: str) -> Run:
+    return run.with_flags({f"--{SOURCE.name}": source})

@@ -19,7 +19,7 @@ from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.next_step import NextStep
 from logkeep.cli.verbs.backup_set.declarations import STATUS, TAKE
-from logkeep.cli.verbs.backup_set.members import member_capture
+from logkeep.cli.verbs.backup_set.members import member_capture, newest_checkpoint
 from logkeep.cli.verbs.backup_set.text import restore_commands, set_text
 from logkeep.cli.verbs.next_steps import command
 from logkeep.cli.wiring import opened_repository, refuse_contradictions
@@ -96,7 +96,8 @@ def _known(run: Run, repository: Repository, name: str) -> KnownMember:
     # An application's own processes hold its lease now and then, for a moment: its backup waits for that.
     held = view.lease_state is LeaseState.HELD and kind != APPLICATION.name
     busy = held or any(view.state(number).name is StateName.ONGOING for number in view.open_ids)
-    return KnownMember(name, kind, max((view.folded.last_id, *view.open_ids)), busy)
+    marker = newest_checkpoint(run, name) if kind == APPLICATION.name else 0
+    return KnownMember(name, kind, max((view.folded.last_id, *view.open_ids, marker)), busy)
 
 
 def _planned(order: Sequence[KnownMember], sizes: dict[str, int | None], chosen: int) -> BackupSetReport:

@@ -236,9 +236,12 @@ def _version_row(one: SubjectVersion, definitions: Mapping[tuple[str, int], Sche
 def show(run: Run, backup: str, schema_id: int) -> SchemaReport:
     found = schemas_backup(run, backup)
     registry = found.registry
-    definition = registry.find(schema_id)
+    definition = registry.find_anywhere(schema_id)
     if definition is None:
+        several = registry.contexts_with(schema_id)
         known = f"the archived ids are {_span(tuple(d.id for d in registry.definitions))}"
+        if several:
+            known = f"these contexts have one each: {', '.join(several)}; `schemas list` shows their subjects"
         raise UsageError(f"no archived schema has the id {schema_id}", remedy=known)
     return SchemaReport(
         id=found.manifest.id,
@@ -250,7 +253,7 @@ def show(run: Run, backup: str, schema_id: int) -> SchemaReport:
         used_by=tuple(
             UsedBy(subject=v.subject, version=v.version, deleted=v.deleted)
             for v in registry.versions
-            if v.id == schema_id and not context_of(v.subject)
+            if v.id == schema_id and context_of(v.subject) == definition.context
         ),
         erased=definition.erased,
         guid=definition.guid,

@@ -45,7 +45,9 @@ class MissingId(msgspec.Struct, frozen=True, kw_only=True):
     erased: bool
     """The registry deleted it for good; the archive has its schema."""
     certain: bool
-    """False: few records of the topic begin with an id, so this one may be chance."""
+    """False: few records of the topic begin with an id, so this one may be chance; or another context has the id."""
+    contexts: tuple[str, ...] = ()
+    """Contexts of the registry that have a schema with this id, none of them with a subject of the topic."""
 
 
 class SchemasCheckReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +96,8 @@ def _missing_lines(report: SchemasCheckReport, look: TerminalStyle) -> Iterator[
 
 
 def _note(missing: MissingId) -> str:
+    if missing.contexts:
+        return f"only in context {', '.join(missing.contexts)}"
     if not missing.certain:
         return "possible: few records of the topic begin so"
     return "deleted for good; `schemas show` has it" if missing.erased else "not in the archived registry"
@@ -146,7 +150,11 @@ def missing_ids(use: SideUse, registry: ArchivedRegistry) -> Iterator[MissingId]
     """The unknown ids of a topic with schemas."""
     if use.verdict not in {UseVerdict.SCHEMAS, UseVerdict.MIXED}:
         return
+    subjects = set(registry.subjects())
     for each in use.unknown:
+        contexts = registry.contexts_with(each.id)
+        if any(f":{context}:{use.topic}-{use.side}" in subjects for context in contexts):
+            continue  # the topic's own subject is in this context
         yield MissingId(
             id=each.id,
             topic=use.topic,
@@ -155,5 +163,6 @@ def missing_ids(use: SideUse, registry: ArchivedRegistry) -> Iterator[MissingId]
             partition=each.partition,
             offset=each.offset,
             erased=registry.find(each.id) is not None,
-            certain=use.verdict is UseVerdict.SCHEMAS,
+            certain=use.verdict is UseVerdict.SCHEMAS and not contexts,
+            contexts=contexts,
         )
