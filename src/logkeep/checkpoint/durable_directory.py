@@ -1,4 +1,7 @@
-"""Directories that are durable: a power loss loses a new file with its directory if only the file was synced."""
+"""Creates and syncs directories so that a power loss keeps their entries.
+
+Syncing a new file keeps its bytes, not its name: for that its directory is synced too.
+"""
 
 import errno
 import os

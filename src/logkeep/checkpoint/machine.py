@@ -1,12 +1,12 @@
-"""The deciding part of a partition: which records a message gives, and what processing a record demands. No I/O.
+"""Decides for the leader of a partition: what to append for a message, and what to do for a record. No I/O.
 
-A leader does this, in this order: `receive` for what arrives, append; `process` for each input of the log in order,
-append the result, `machine_state.apply` it, and then do what `results` says. Replay is `apply` alone: it can take no
-backup, call no user code and send nothing.
+A leader works in this order: it calls `receive` for each message and appends what that returns; it calls `process` for
+each input of the log in order, appends the result, and applies it with `machine_state.apply`; then it does what
+`results` says. A replay only applies: it takes no backup, calls no user code and sends nothing.
 
-A leader appends a create only when no input waits for its result (`drained`). Otherwise a command below the cut has its
-event behind it, a restored application calls the handler again, and receivers inside the cut have what the first call
-sent.
+A leader appends a create only when every input has its result (`drained`). Otherwise a command could be inside the cut
+and its event outside: a restored application would call the handler a second time, although receivers inside the cut
+already have what the first call sent.
 """
 
 from collections import deque
@@ -33,7 +33,7 @@ from logkeep.errors import Damaged, FormatTooNew
 
 FORCED = "a message carried this id"
 Addressed = tuple[int, Record]
-"""A message and the partition that it goes to."""
+"""A message with the number of the partition to which it is sent."""
 
 
 class Append(msgspec.Struct, frozen=True):
@@ -131,7 +131,7 @@ def process(state: MachineState, record: Record) -> Demands:
 
 
 def event(state: MachineState, command: Record, writes: object, sends: object, reply: object) -> Record:
-    """The event of a command. The source of another application's message means nothing here."""
+    """The event of a command. The source in a message of another application is not stored."""
     return records.event(command, writes, sends, reply, identified=_source(state, command) is not None)
 
 
@@ -159,7 +159,7 @@ def results(state: MachineState, source: Record, result: Record) -> tuple[Instru
 
 
 def resend(state: MachineState, below: int, most: int) -> SendMessages:
-    """Messages of commands below a position that have no acknowledgement yet, with the id of today.
+    """Messages of commands below a position that have no acknowledgement yet, stamped with the present checkpoint id.
 
     The receivers take turns: one that does not answer must not keep the others from what they lost.
     """
@@ -192,7 +192,7 @@ def _receive_create(state: MachineState, message: Record) -> Reception:
 
 
 def _foreign(state: MachineState, message: Record) -> str:
-    """Why the stamp of a message says nothing to this application; without a stamp it is not foreign."""
+    """Why the stamp of a message is not this application's; empty if it is, or if there is none."""
     if message.header(records.STAMP) is None:
         return ""
     stamp = records.stamp_of(message)

@@ -1,9 +1,9 @@
 """Processes one partition: moves messages into the log, calls handlers, appends their events, sends what they send.
 
-A step is: append inputs, durable; call the handler of each over the changes of the ones before; append all results as
-one batch, durable; store the state in one transaction; then reply and send. A step that fails in between changes
-nothing: its inputs are processed again. Replay applies results and calls no handler. A create is appended alone, once
-every input before it has its result, so every stored state is that of a whole batch.
+One step appends inputs durably, calls the handler of each one on the changes of those before it, appends all results
+durably as one batch, stores the state in one transaction, and then replies and sends. A step that fails in between
+changes nothing: its inputs are processed again. A replay applies results and calls no handler. A create is appended
+alone, once every input before it has its result, so every stored state is that of a whole batch.
 """
 
 from collections import Counter, deque
@@ -71,7 +71,7 @@ class Processor:
         self.partition, self._log, self._around = empty.partition, log, around
         self.state = PartitionState(empty, backend)
         self._inputs: deque[Record] = deque()
-        """In the log, without a result."""
+        """Records in the log that have no result yet."""
         self._inbox: deque[Record] = deque(waiting)
         self._latest_ms = 0
         self._resend_below, self._resent_at = 0, around.elapsed_s()
@@ -81,14 +81,14 @@ class Processor:
         """Messages that were treated as special, by reason."""
 
     def recover(self) -> None:
-        """Apply what the log has and the state has not. Raises Damaged if they do not fit together."""
+        """Apply the records of the log that the state lacks. Raises Damaged if they do not fit together."""
         applied, end = self.state.backend.position, self._log.end
         if applied >= end:
             raise Damaged(f"the state is ahead of the log, which ends at {end}", subject=f"partition {self.partition}")
         if applied + 1 < self._log.start:
             what = f"the state ends at {applied}, but the log begins at {self._log.start}"
             raise Damaged(what, subject=f"partition {self.partition}")
-        # The last input is before its result: a log that was compacted up to the state begins behind both.
+        # An input is before its result: a log that was compacted up to the state begins after both.
         position, acknowledgements = max(self.state.machine.processed + 1, self._log.start), deque[Record]()
         while position < end:
             records = self._log.read(position, _REPLAY_BYTES)
@@ -237,7 +237,7 @@ class Processor:
         return [msgspec.structs.replace(each, value=answer) for each in found if isinstance(each, machine.Reply)]
 
     def _noted(self, document: CheckpointDocument) -> CheckpointDocument:
-        """The answer to every create with this id. The first nonce stays: it says whose checkpoint this is."""
+        """Remember the answer to creates with this id. The first nonce is kept: it names the coordinator."""
         known = self.answers.get(document.id)
         answer = known if known is not None and known.nonce else document
         self.answers[document.id] = answer

@@ -26,7 +26,7 @@ _PART = ".part"
 
 @dataclass(frozen=True)
 class Reservation:
-    """A snapshot (or none) and the log from a position on."""
+    """What a backup in progress needs kept: a snapshot (or none), and the log from a position on."""
 
     snapshot: KeptSnapshot | None
     log_from: int
@@ -36,7 +36,7 @@ class SnapshotStore:
     """Snapshots in a directory. Used by the threads of one partition."""
 
     def __init__(self, directory: Path) -> None:
-        """What a process left half written is removed."""
+        """Removes files that an earlier process did not finish."""
         make_durable_directory(directory)
         self._directory = directory
         self._lock = threading.Lock()
@@ -68,7 +68,7 @@ class SnapshotStore:
             return reservation
 
     def release(self, reservation: Reservation) -> None:
-        """More than once is allowed. What was superseded meanwhile is removed."""
+        """Release it; a second call does nothing. Snapshots that were superseded meanwhile are removed."""
         with self._lock:
             self._reserved = [one for one in self._reserved if one is not reservation]
         self.remove_superseded()
@@ -126,7 +126,7 @@ class LogKeeping:
     most_unarchived_bytes: int
 
     def compact(self, log: PartitionLog) -> int:
-        """Remove what nothing needs any more; the first position left. Processing never waits for the archive."""
+        """Remove records that nothing needs; returns the first position left. Never waits for the archive."""
         kept = [one.log_from for one in self.snapshots.list()]
         over = log.size_bytes > self.most_unarchived_bytes
         bound = compaction_bound(kept, self.snapshots.reserved_from, self.archived_end, over_bound=over)

@@ -1,4 +1,4 @@
-"""Work that waits, as generators of steps.
+"""Work with pauses as a generator of steps, so that tests can stop, reorder or fail it between any two effects.
 
 Code that changes something durable or remote is a generator: it yields a step before and after each such effect. In
 production `run` executes it in a thread. The simulator resumes generators in any order, drops them, or raises an

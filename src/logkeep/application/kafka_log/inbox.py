@@ -1,7 +1,7 @@
 """The transport of one partition over Kafka: reads its inbox, and sends to the inboxes of others.
 
 Messages are read from the offset that the last leader committed together with its log, so each is logged once. A query
-is answered here and never logged. What is not a message of an application is passed over and counted.
+is answered here and never logged. A record that is no message of an application is skipped and counted.
 """
 
 from collections import Counter, deque
@@ -30,7 +30,7 @@ Answer = Callable[[bytes], None]
 
 
 class InboxSender:
-    """Sends to inboxes and replies, from all threads of a process. What cannot be sent is lost: senders repeat it."""
+    """Sends messages and replies, from all threads of a process. What cannot be sent is dropped, and repeated."""
 
     def __init__(self, config: ConnectionConfig, topics: ApplicationTopics) -> None:
         self._topics = topics
@@ -108,7 +108,7 @@ class KafkaInbox:
         self._take(1, seconds)
 
     def wake(self, partition: int) -> None:
-        """A wait is short, and ends by itself."""
+        """Does nothing: a wait is short and ends by itself."""
 
     def close(self) -> None:
         self._consumer.close()

@@ -1,4 +1,4 @@
-"""Checks the records of one partition's log in columns: no step of Python per record that breaks no rule.
+"""Checks the records of one partition's log in columns: Python looks only at records that break a rule.
 
 V2   a stamp is not above the id that the receiver had logged before
 V3   a stamp is not below the id that the sender had at the message's command

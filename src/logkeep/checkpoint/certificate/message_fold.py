@@ -1,4 +1,4 @@
-"""What a partition has sent and not seen acknowledged, and what it has received, folded from whole columns of its log.
+"""Messages that a partition sent without an acknowledgement so far, and those it received, from columns of its log.
 
 A message is counted by a hash in two sums, those of its sender and of its receiver: equal sums are equal sets, and no
 record leaves its task. Lists have only what is pending, and what a receiver remembers above the low-water mark.

@@ -1,4 +1,4 @@
-"""A leader's copy of its partition for one backup: reserve, copy exactly up to the create, leave a receipt, free.
+"""A leader's copy of its partition for one backup: reserve a snapshot, copy up to the create, leave a receipt, release.
 
 Nothing remote happens before the reservation, and the reservation ends in every case.
 """

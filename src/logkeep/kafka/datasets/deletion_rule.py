@@ -1,8 +1,8 @@
-"""Whether a dataset may hold records of keys whose deletion it never saw: the rule for compacted topics. Pure.
+"""Whether a dataset may hold records of keys that were deleted at the source: the rule for compacted topics. Pure.
 
-A tombstone stays for at least `delete.retention.ms`. A run that has read everything within that time since the last cut
-has seen every deletion; so has one whose offsets are all there. Otherwise the span is unproven until the topic is
-written anew. From a repository, the backup says what is unproven, and what it buried since.
+Brokers keep a tombstone for at least `delete.retention.ms`. A run that reads everything within that time since the last
+cut reads every tombstone, and so does a run that finds a record at every offset. Any other span is unproven until the
+topic is written anew. If the source is a backup, the backup says what is unproven, and what was buried since.
 """
 
 from collections.abc import Mapping

@@ -39,12 +39,12 @@ class FoldOptions:
 
 @dataclass(frozen=True)
 class KeptBackup:
-    """A backup that exists: held, tagged or neither."""
+    """A backup that is in the chain when the fold is planned."""
 
     manifest: Manifest
     record: ClusterRecord
     dense: Collection[LogName] = ()
-    """Logs of it that are proven by density; asked only where nothing else is known."""
+    """Logs in which every offset was archived, so no deletion was missed; used where the record has no times."""
 
     @property
     def id(self) -> int:
@@ -75,10 +75,15 @@ class LogToFold:
     rows: tuple[Segment, ...]
     barriers: Barriers
     buried: tuple[tuple[ObjectRef, ...], ...]
+    """Objects with buried offsets, for each of `barriers.burials`."""
     young_ms: int | None
+    """Records with this time or a later one are kept (`min.compaction.lag.ms`). None: the topic has no such config."""
     tombstones: TombstoneRule | None
+    """Which tombstones may go. None: all are kept."""
     proven: bool
+    """Whether the newest backup has read every deletion of the log."""
     dense: bool
+    """Whether the backups without recorded times have every offset of the log."""
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
-"""For which times an archived log of Kafka's own topics shows the whole state. Pure.
+"""For which times an archived log of Kafka's own topics shows the whole state of groups. Pure.
 
-An offset without a record was cleaned before a backup read it. What was there is one of:
+An offset without a record was cleaned by the broker before a backup read it. One of these was there:
 
 - a value that was replaced. Its successor was written before it was cleaned, and so before that backup had read the
-  range: from then on the state does not depend on it. Between its own time and the end of that read it does;
+  range: from then on the state does not depend on it. From its own time to the end of that read the state does;
 - a tombstone, or the marker of a transaction. A backup that read in time, or offsets without holes, prove that none is
-  missing; the cluster record names the offsets for which that is not proven. What a missing one erased, or committed,
-  is wrong from its time on;
-- lost: below the log start, or a gap. (The coordinator of share groups deletes records there that were replaced.)
+  missing; the cluster record names the offsets for which that is not proven. From the time of a missing one on, the
+  state is wrong for what it erased or committed;
+- anything: the offset is below the log start, or in a gap. (The coordinator of share groups moves the log start past
+  records that were replaced.)
 
 A time is complete if it lies in none of these intervals, and not after the cut.
 """

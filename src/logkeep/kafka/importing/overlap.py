@@ -1,4 +1,4 @@
-"""Compares the records of a dataset with archived ones at the same offsets. Whole columns at a time."""
+"""Compares the records of a dataset with the archived records at the same offsets, in whole columns."""
 
 from collections.abc import Iterator
 
@@ -19,10 +19,12 @@ class ArchivedOverlap:
         self._batches: Iterator[pa.RecordBatch] = read_range(archived)
         self._held = list[pa.RecordBatch]()
         self.unarchived = 0
+        """Records of the dataset inside the archived range whose offsets the archive lacks."""
         self.differs_at = -1
+        """The first offset at which both have different records; -1: none was found."""
 
     def compare(self, records: pa.RecordBatch) -> None:
-        """Records in order of offset, batch after batch."""
+        """Compare one batch. The caller passes batches in the order of their offsets."""
         offsets = numbers(records, "offset")
         first, after = (int(i) for i in np.searchsorted(offsets, (self._start, self._end)))
         if first == after or self.differs_at >= 0:

@@ -1,4 +1,4 @@
-"""Reads one segment of kafka-backup-v1: by its index where that fits, else record by record.
+"""Reads one segment of kafka-backup-v1: by its index where that matches the records, otherwise record by record.
 
 Entries of the index count as long as positions rise and fit the file, and the record at each has the entry's length and
 offset. Bytes between two entries are those of a torn write. Where entries do not fit, the records are walked up to the

@@ -29,13 +29,13 @@ _KEPT = "kafka.isolation.level"
 
 @dataclass(frozen=True)
 class KafkaTables:
-    """A `TableFormat`."""
+    """Implements `model.table_format.TableFormat`."""
 
     def schema(self, options: Mapping[str, str]) -> str:
         return parse_options(options).schema
 
     def kept_options(self, options: Mapping[str, str]) -> dict[str, str]:
-        """Without the settings of a Kafka client: a job may still have its password among them."""
+        """The options without those of a Kafka client, which may have its password among them."""
         lower = {name.lower(): value for name, value in options.items()}
         kept = {name: value for name, value in lower.items() if name == _KEPT or not name.startswith(_CLIENT)}
         return kept | {"pushdown": str(parse_options(options).pushdown).lower()}
@@ -52,7 +52,7 @@ class KafkaTables:
 
 
 def open_view(wanted: TableOptions) -> KafkaBackupView:
-    """The backup that the options name. It is not held: a query has no end that is known here."""
+    """The backup that the options name. It is not held: the end of a query is not known here."""
     store = RetryingStore(ReadOnlyStore(open_store(wanted.repo)), RetryLimits())
     try:
         place = open_repository(store).choose(wanted.source)
