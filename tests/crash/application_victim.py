@@ -28,13 +28,14 @@ from logkeep.repository.chain.documents import seal
 from logkeep.repository.chain.owner import this_process
 from logkeep.store.access import open_store
 from logkeep.store.retrying import RetryingStore
+from tests.crash.power_loss import PowerLoss
 from tests.crash.system_calls import SystemCalls
 from tests.crash.victims import plan_of
 from tests.support.faults.store import FaultyStore
 from tests.support.processes import wait_for
 from tests.support.running_application import bank
 
-SYSTEM_CALL = "system call"
+SYSTEM_CALL, UNSYNCED = "system call", "unsynced bytes dropped"
 ACCOUNTS = 80
 _STEPS = ("fsync", "fdatasync", "pwrite", "ftruncate", "rename", "replace", "link", "unlink", "rmdir", "mkdir")
 _LIMITS = KeepingLimits(snapshot_every_bytes=1 << 30)
@@ -44,13 +45,21 @@ Environment = Mapping[str, str]
 class _Faults:
     """Of one process: calls of its store, or steps in its file system."""
 
-    def __init__(self, url: str, repository: str, fault: str, call: int, environment: Environment) -> None:
+    def __init__(
+        self, url: str, repository: str, fault: str, call: int, environment: Environment, data: Path | None = None
+    ) -> None:
         os.environ.update(environment)
-        self._steps = SystemCalls(_STEPS, call if fault == SYSTEM_CALL else -1)
+        self._loss = None
+        if fault == UNSYNCED and data is not None:
+            self._loss = PowerLoss(data, Path(url.removeprefix("file://")))
+        at = call if fault in (SYSTEM_CALL, UNSYNCED) else -1
+        self._steps = SystemCalls(_STEPS, at, instead=self._loss.happen if self._loss else None)
         self._store = FaultyStore(open_store(url), plan_of(fault, call))
         self.place = SourceRef(RetryingStore(self._store), repository, "bank")
 
     def begin(self) -> None:
+        if self._loss is not None:
+            self._loss.watch()
         self._steps.watch()
 
     def counted(self) -> dict[str, int]:
@@ -99,7 +108,7 @@ def back_up(
     *, start: Callable[[], None], url: str, repository: str, data: str, fault: str, call: int, environment: Environment
 ) -> dict[str, int]:
     """Backup 2: coordinator, both partitions' copies, and its completion."""
-    faults = _Faults(url, repository, fault, call, environment)
+    faults = _Faults(url, repository, fault, call, environment, Path(data))
     start()
     with running(Path(data), faults.place) as runtime:
         faults.begin()
@@ -141,7 +150,7 @@ def restore_to(
     environment: Environment,
 ) -> dict[str, int]:
     """Restore a backup over what is in a directory, or finish a restore that was killed."""
-    faults = _Faults(url, repository, fault, call, environment)
+    faults = _Faults(url, repository, fault, call, environment, Path(data))
     start()
     directory, wait = Path(data), threading.Event().wait
     directory.mkdir(exist_ok=True)

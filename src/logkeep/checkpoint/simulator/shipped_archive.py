@@ -23,7 +23,7 @@ from logkeep.checkpoint.restore.points import ArchivedSegments
 from logkeep.checkpoint.restore.run import prepare
 from logkeep.checkpoint.restore.stage_task import StageUnit, stage_partition
 from logkeep.checkpoint.simulator.leader import LocalSnapshot, PartitionLeader
-from logkeep.checkpoint.simulator.sim_log import TermLog
+from logkeep.checkpoint.simulator.sim_log import FENCED, TermLog
 from logkeep.checkpoint.simulator.sim_repository import SimRepository
 from logkeep.checkpoint.simulator.sim_store import SimDecision, SimReceipt, SimRequest, StoredSnapshot
 from logkeep.checkpoint.snapshot_choice import KeptSnapshot
@@ -45,7 +45,7 @@ ValueT = TypeVar("ValueT")
 _TIMEOUT = timedelta(seconds=600)
 _TICKS_PER_SECOND = 10
 _UNBOUNDED = 1 << 40
-_EXPECTED = (FAILOVER, "the simulated store did not answer", "jumped over", "superseded", "deadline")
+_EXPECTED = (FAILOVER, FENCED, "the simulated store did not answer", "jumped over", "superseded", "deadline")
 """What a fault of a schedule may be the reason of."""
 
 

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from logkeep.checkpoint.records import Kind, Record
-from logkeep.errors import ObjectMissing
+from logkeep.errors import ObjectMissing, PartitionFenced
 from logkeep.formats.plain_batches import BatchRecord, encode_batch
 
+FENCED = "another leader has the partition"
 HOLE = Record(Kind.IGNORED, None, b"", ())
 """In the place of a record that a restored log does not have."""
 
@@ -78,11 +79,14 @@ class TermLog:
     """The log as the leader of one term sees it: see `PartitionLog`. Every record is a batch."""
 
     def __init__(self, log: SimLog, term: int) -> None:
-        self._log, self.term = log, term
+        self._log, self.term, self._start = log, term, log.start
 
     @property
     def start(self) -> int:
-        return self._log.start
+        """A deposed leader does not know what the next one has removed."""
+        if self.term == self._log.term:
+            self._start = self._log.start
+        return self._start
 
     @property
     def end(self) -> int:
@@ -112,6 +116,8 @@ class TermLog:
             try:
                 record = self._log.read(position)
             except Compacted as error:
+                if self.term != self._log.term:
+                    raise PartitionFenced(FENCED) from error
                 raise ObjectMissing(str(error)) from error
             if record is not None:
                 plain = BatchRecord(record.key, record.value, record.headers, record.timestamp_ms)

@@ -109,7 +109,7 @@ _KINDS: dict[str, Callable[[Run, SourceRef, BackupId, tuple[str, ...]], MemberCa
 def newest_checkpoint(run: Run, source: str) -> int:
     """Of a running application, markers without a copy included. 0 if it does not answer: its preview says why."""
     try:
-        with running_application(_of_member(run, source), source) as port:
+        with running_application(run.with_flags({f"--{SOURCE.name}": source}), source) as port:
             return port.facts().latest
     except Interrupted:
         raise
@@ -119,9 +119,5 @@ def newest_checkpoint(run: Run, source: str) -> int:
 
 def member_capture(run: Run, place: SourceRef, kind: str, backup_id: BackupId, group: tuple[str, ...]) -> MemberCapture:
     """A member with the settings that the configuration file has for its source."""
-    own = _of_member(run, place.source).with_flags({f"--{BACKUP_ID.name}": str(backup_id)})
+    own = run.with_flags({f"--{SOURCE.name}": place.source, f"--{BACKUP_ID.name}": str(backup_id)})
     return _KINDS[kind](own, place, backup_id, group)
-
-
-def _of_member(run: Run, source: str) -> Run:
-    return run.with_flags({f"--{SOURCE.name}": source})
