@@ -176,7 +176,7 @@ class _World:
                     reads,
                     handle,
                     outputs=[writes],
-                    config={clients.CLUSTER: self.cluster},
+                    config={clients.CLUSTER: self.cluster},  # type: ignore[dict-item]  # for simulated clients
                     transactional=self.plan.transactional,
                     together=self.plan.together and len(reads) > 1,
                     commit_every_s=self.choose.choice((0.0, 0.1, 1.0)),

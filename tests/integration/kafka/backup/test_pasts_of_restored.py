@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from confluent_kafka import TopicPartition
 
-from logkeep.kafka.backup.run import KafkaBackupDone
+from logkeep.kafka.backup.values import KafkaBackupDone
 from tests.support.cli.filled_repository import Filled
 from tests.support.kafka.command_in_process import Commands
 from tests.support.kafka.copied_logs import on_disk

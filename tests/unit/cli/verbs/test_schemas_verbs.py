@@ -39,7 +39,7 @@ def test_an_id_that_only_another_context_has(
         versions=tuple(SubjectVersion(subject, 1, 7) for subject in subjects),
     )
     counts = {"records": 9, "fitting": 9, "known": 0, "eight_bytes": 0}
-    use = SideUse(topic="t", side="value", unknown=(UnknownId(7, 9, 0, 3),), **counts)  # type: ignore[arg-type]
+    use = SideUse(topic="t", side="value", unknown=(UnknownId(7, 9, 0, 3),), **counts)
     assert [(row.certain, row.contexts) for row in missing_ids(use, registry)] == found
 
 
