@@ -57,9 +57,8 @@ class PowerLoss:
             self._held[status.st_ino] = os.open(path, os.O_RDONLY) if isinstance(path, str) else os.dup(path)
         held = self._held[status.st_ino]
         if stat.S_ISDIR(status.st_mode):
-            self._names[status.st_ino] = {
-                name: os.stat(name, dir_fd=held, follow_symlinks=False).st_ino for name in os.listdir(held)
-            }
+            with os.scandir(held) as entries:
+                self._names[status.st_ino] = {each.name: each.inode() for each in entries}
         elif stat.S_ISREG(status.st_mode):
             with open(f"/proc/self/fd/{held}", "rb") as file:  # noqa: PTH123 - the descriptor may be for writing only
                 self._contents[status.st_ino] = file.read()

@@ -98,8 +98,8 @@ def test_a_failure_is_shortened_to_what_it_needs(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.soak
 def test_many_schedules_on_all_cores() -> None:
-    """As many schedules as LOGKEEP_MINUTES give, 60 unless set; seeds that `make test` does not run. A failure is printed
-    at once, and the others go on."""
+    """As many schedules as LOGKEEP_MINUTES give, 60 unless set; seeds that `make test` does not run. A failure is
+    printed at once, and the others go on."""
     minutes = float(os.environ.get("LOGKEEP_MINUTES") or 60)
     began, counts, failed, done, first = time.monotonic(), Counter[str](), list[str](), 0, 1_000_000
     run = partial(schedules.run_seeds, most_failures=PART)
