@@ -5,7 +5,9 @@ one partition of all inputs; the id of its last checkpoint is in the metadata of
 """
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -34,7 +36,7 @@ Made = tuple[str, bytes]
 """Topic and value of an output."""
 
 
-class PythonParticipant(ConsumerRebalanceListener):
+class PythonParticipant(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
     """`made_of` says what is produced for a record of a topic."""
 
     def __init__(
@@ -67,7 +69,9 @@ class PythonParticipant(ConsumerRebalanceListener):
             self._take([number for number, last in self._last.items() if last < self._marker], self._marker)
             found = self._consumer.poll(100, max_records=200)
             if found:
-                self._transaction(lambda found=found: [self._process(r) for records in found.values() for r in records])
+                with self._transaction():
+                    for record in chain.from_iterable(found.values()):
+                        self._process(record)
         self._consumer.close()
         self._control.close()
         self._producer.close()
@@ -90,9 +94,9 @@ class PythonParticipant(ConsumerRebalanceListener):
     def _take(self, numbers: list[int], checkpoint_id: int) -> None:
         """Everything that these tasks produced before is committed: a transaction ends with each poll."""
         if numbers:
-            self._transaction(
-                lambda: [self._record(number, checkpoint_id, forced_by_record=False) for number in numbers]
-            )
+            with self._transaction():
+                for number in numbers:
+                    self._record(number, checkpoint_id, forced_by_record=False)
 
     def _record(self, number: int, checkpoint_id: int, *, forced_by_record: bool) -> None:
         logs = [log for log in self._positions if log.partition == number]
@@ -105,9 +109,10 @@ class PythonParticipant(ConsumerRebalanceListener):
             self._producer.send(topic, sealed(document), key, partition=0)
         self._last[number] = checkpoint_id
 
-    def _transaction(self, work: Callable[[], object]) -> None:
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
         self._producer.begin_transaction()
-        work()
+        yield
         self._end_transaction()
 
     def _end_transaction(self) -> None:
