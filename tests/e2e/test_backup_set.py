@@ -121,7 +121,7 @@ def test_v13_three_sources_under_one_id(kafka: EmbeddedKafka, tmp_path: Path) ->
 
         taken = home.json("backup-set", "take", *MEMBERS, "--id", "100", code=2)
         home.run("backup-set", "take", *MEMBERS, "--id", "100", code=40)
-        home.run("app", "checkpoint", "shop", "--id", str(LATE_MARKER))
+        home.run("app", "checkpoint", "shop", "--data", str(tmp_path / "data"), "--id", str(LATE_MARKER))
         home.run("backup-set", "take", *MEMBERS, "--id", str(LATE_MARKER), code=40)
         assert home.json("backup-set", "take", *MEMBERS, "--dry-run")["id"] == LATE_MARKER + 1
     assert taken["state"] == "completed"

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from logkeep.model.cache import cache_dir
-from tests.support.kafka.client_view_of_configs import acls, delete_acls, delete_topic, topic_names
+from tests.support.kafka.client_view_of_configs import (
+    acls,
+    delete_acls,
+    delete_groups,
+    delete_topic,
+    group_names,
+    topic_names,
+)
 from tests.support.processes import wait_for
 from tests.support.servers.kafka_cluster import KafkaCluster, kafka_cluster
 from tests.support.servers.secured_kafka import SecuredKafka
@@ -37,11 +44,12 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
 
 @pytest.fixture
 def as_before(secured: SecuredKafka) -> Iterator[None]:
-    """Others use this broker too: rules and topics that a test made go with it."""
-    topics, rules = topic_names(secured), acls(secured)
+    """Others use this broker too: rules, topics and groups that a test made go with it."""
+    topics, groups, rules = topic_names(secured), group_names(secured), acls(secured)
     yield
     if made := acls(secured) - rules:
         delete_acls(secured, *made)
+    delete_groups(secured, *group_names(secured) - groups)
     for name in _own(topic_names(secured)) - topics:
         delete_topic(secured, name)
     wait_for(lambda: acls(secured) == rules and _own(topic_names(secured)) <= topics, "everything as before")

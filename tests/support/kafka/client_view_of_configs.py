@@ -1,4 +1,4 @@
-"""Configs, ACLs and topics of a broker as clients see them that are not ours."""
+"""Configs, ACLs, topics and groups of a broker as clients see them that are not ours."""
 
 from collections.abc import Iterable
 
@@ -52,6 +52,17 @@ def delete_topic(kafka: EmbeddedKafka, topic: str) -> None:
     for future in client.delete_topics([topic]).values():
         future.result(30)
     wait_for(lambda: topic not in topic_names(kafka), "the topic to go")
+
+
+def group_names(kafka: EmbeddedKafka) -> set[str]:
+    client = admin(kafka)
+    return {each.group_id for each in client.list_consumer_groups().result(30).valid}
+
+
+def delete_groups(kafka: EmbeddedKafka, *groups: str) -> None:
+    client = admin(kafka)
+    for future in (client.delete_consumer_groups(list(groups)) if groups else {}).values():
+        future.result(30)
 
 
 def acls(kafka: EmbeddedKafka) -> set[AclBinding]:

@@ -19,6 +19,7 @@ from logkeep.errors import (
     ClusterNotReady,
     ClusterTooOld,
     ClusterUnreachable,
+    LogkeepError,
     NotAuthorised,
     ProtocolMismatch,
 )
@@ -70,7 +71,7 @@ def test_raw_replies_keep_their_order_and_their_bytes(kafka: EmbeddedKafka, clus
         for offset in range(4):
             connection.send_raw("Fetch", FETCH, _fetch_body(topic, offset, 500))
         assert connection.in_flight == 4
-        with pytest.raises(ClusterError, match="call while replies are due"):
+        with pytest.raises(LogkeepError, match="call while replies are due"):
             connection.call("Metadata", {"topics": []})
         held = [connection.receive_raw(buffers[turn % 2]) for turn in range(2)]
         got = [_records(view) for view in held] + [_records(connection.receive_raw(buffers[0])) for _ in range(2)]
