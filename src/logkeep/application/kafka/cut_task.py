@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from logkeep.checkpoint.certificate.tables import Violations
-from logkeep.errors import LogkeepError
+from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.formats.applications import mark_kernels as m
 from logkeep.formats.kafka.batches import TRANSACTIONAL, Batches, Bytes
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
@@ -85,11 +85,11 @@ def check_log(unit: LogUnit, progress: Progress) -> CheckedLog:
     try:
         for buffer, batches in _batches(unit, at, progress):
             if settled is None and (batches.headers["attributes"] & TRANSACTIONAL).any():
-                settled = _settled(unit)
+                settled = _settled(unit, at)
                 end = unit.tables.claims[unit.number].end
                 check.facts.open_transactions = [one.first_offset for one in settled.open if one.first_offset < end]
             check.take(buffer, batches, settled)
-    except LogkeepError as error:
+    except (Damaged, ObjectMissing, UnsafeName) as error:  # a store that does not answer is no damage
         check.facts.damaged = (at[0], error.what)
     return check.facts
 
@@ -104,11 +104,12 @@ def _batches(unit: LogUnit, at: list[str], progress: Progress) -> Iterator[tuple
                 after = int(batches.last_offsets[-1]) if len(batches) else after
 
 
-def _settled(unit: LogUnit) -> SettledTransactions:
+def _settled(unit: LogUnit, at: list[str]) -> SettledTransactions:
     """A transaction that is decided behind E counts as decided."""
-    settling = Settling()
-    for buffer, batches in _batches(unit, [""], lambda _: None):
+    settling, current = Settling(), at[0]
+    for buffer, batches in _batches(unit, at, lambda _: None):
         settling.take(buffer, batches)
+    at[0] = current  # which was left to read the others: only an error of theirs is one of another object
     return settling.settled()
 
 
