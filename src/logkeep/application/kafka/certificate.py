@@ -144,6 +144,10 @@ def certify(found: ParticipantEvidence) -> Certificate:
     if unstamped:
         what = "of clients and of applications that do not take part: inside the cut if they were written before B"
         declared.append(f"{plural(unstamped, 'record')} without a stamp, {what}")
+    replaced = sum(log.replaced for log in found.logs)
+    if replaced:
+        what = "a log that is there no more: its topic was made anew since, or restored with other offsets"
+        declared.append(f"{plural(replaced, 'record')} made of {what}")
     return Certificate(
         application=cut.stamp,
         history=cut.history,
