@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from logkeep.application.kafka.certificate import ParticipantCutCheck
-from logkeep.application.kafka.cut_document import ApplicationLog, CutReader, ParticipantCut, put_cut
-from logkeep.application.kafka.headers import Stamps
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import StoreDenied
 from logkeep.kafka.verify.records import check_records
@@ -15,7 +13,6 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import create_repository
 from logkeep.repository.backups.certificate import Certificate
-from logkeep.repository.backups.manifest import AttachmentRef
 from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts
@@ -24,6 +21,7 @@ from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.verify.run import Deeper, Verifier, VerifyResult
 from logkeep.store.memory import MemoryStore
+from tests.support.certificate.participants import back_up_cut
 from tests.support.faults.plan import Fault
 from tests.support.faults.store import FaultyStore
 from tests.support.kafka.compacted_backups import CompactedSource
@@ -32,7 +30,7 @@ from tests.support.kafka.slow_records import Slow, batch_of
 
 @dataclass
 class _Application:
-    """A topic that a group `g` has read to offset 3; the cut ends at 4."""
+    """A topic with its application, and the check of its last backup."""
 
     source: CompactedSource
     end: int = 4
@@ -40,18 +38,7 @@ class _Application:
     check: ParticipantCutCheck = field(default_factory=ParticipantCutCheck)
 
     def back_up(self) -> int:
-        self.source.groups = {"g": 3}
-        return self.source.back_up(attach=self._cut)
-
-    def _cut(self, backup_id: BackupId) -> AttachmentRef:
-        place = self.source.place
-        log = ApplicationLog(self.source.topic, 0, 3, self.end, (CutReader("g", 3),))
-        cut = ParticipantCut(
-            repository=place.repository, source=place.source, id=backup_id, application="shop",
-            stamp=Stamps.of("shop").application.hex(), history=1, transactional=self.transactional, forced=0,
-            disagreeing=0, logs=(log,),
-        )  # fmt: skip
-        return put_cut(place, backup_id, cut, random_token())
+        return back_up_cut(self.source, self.end, transactional=self.transactional)
 
     def verify(self, place: SourceRef | None = None) -> VerifyResult:
         return self._verified("cut", self.check, place or self.source.place)
