@@ -16,7 +16,10 @@ from logkeep.repository.verify.run import Verifier
 from tests.support.certificate.archive import archived
 from tests.support.certificate.cuts import Cut, true_cut
 from tests.support.certificate.forgeries import outbox_entry_lost, state_changed
+from tests.support.certificate.participants import back_up_cut
+from tests.support.cli.filled_repository import empty
 from tests.support.cli.in_process import Here
+from tests.support.kafka.compacted_backups import CompactedSource
 
 PLAIN = ("--source", "shop")
 
@@ -100,3 +103,18 @@ def test_engines_agree(cut: Cut, tmp_path: Path) -> None:
         verifier = Verifier(place, engine, this_process("aa"), utc_now, random_token, deeper=CutCheck())
         found.append(verifier.verify(BackupId(cut.checkpoint), "cut").document.certificate)
     assert found[0] == found[1]
+
+
+def test_a_backup_of_participants_is_certified_and_one_of_a_cluster_alone_has_no_cut(tmp_path: Path) -> None:
+    source, here = CompactedSource(empty(tmp_path).place("prod")), Here(tmp_path)
+    source.transaction([(b"a", b"1"), (b"b", b"2"), (b"c", b"3")], 7, commits=True)
+    plain, whole = source.back_up(), back_up_cut(source)
+    refused = here.run("verify", str(plain), "--level", "cut", code=40).stderr
+    assert "it has no cut of an application" in refused
+    report = here.run("verify", str(whole), "--level", "cut", "--json").document
+    assert (report["level"], report["verdict"]) == ("cut", "good")
+    assert report["certificate_verdict"].startswith("the cut is consistent: 9 rules held")
+    rows = {row["id"]: row["certified"] for row in here.run("list", "--json").document["backups"]}
+    assert rows == {plain: False, whole: True}
+    inexact = back_up_cut(source, transactional=False)
+    assert "nothing is lost, but the cut is not exact" in here.run("verify", str(inexact), "--level", "cut").stdout

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from logkeep.errors import LeaseLost, LogkeepError
+from logkeep.errors import Locked, LogkeepError
 from logkeep.repository.chain.lease import Renewal
 from logkeep.repository.chain.roles import InstanceRole, RoleSeat
 from logkeep.repository.follow import Stopping
@@ -72,9 +72,9 @@ class Standby:
         with Renewal(self._renew, interval_s):
             try:
                 self.rounds(RoleStop(self.stop, self.seat))
-            except LeaseLost:
+            except Locked:
                 if not self.seat.active:
-                    return  # another instance has the role
+                    return  # another instance has the role, and the lease of a round
                 self.seat.release()
                 raise
             except BaseException:

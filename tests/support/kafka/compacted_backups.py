@@ -1,6 +1,6 @@
 """Backups of a compacted topic made by hand, without a broker, and what each of them restores."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,13 +26,14 @@ from logkeep.kafka.record.documents import (
 from logkeep.kafka.record.folded_over import folded_ends
 from logkeep.kafka.record.stored_record import put_record
 from logkeep.model.clock_time import ClockName
+from logkeep.model.ids import BackupId
 from logkeep.model.segments import Collection, LogName
 from logkeep.model.time import Clock, TokenSource, random_token, utc_now
 from logkeep.repository.backups.attachments import put_attachment
 from logkeep.repository.backups.backup import FinishedRun, begin
 from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
-from logkeep.repository.backups.manifest import KnownGap, LogCut
+from logkeep.repository.backups.manifest import AttachmentRef, KnownGap, LogCut
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.source import ensure_source, read_manifest
@@ -99,7 +100,10 @@ class CompactedSource:
         marker = b"\0\0\0" + bytes([commits])
         self.write([(marker, bytes(6))], partition, attributes=TRANSACTIONAL | 0x20, producer=producer)
 
-    def back_up(self, bury_offsets: Sequence[int] = ()) -> int:
+    def back_up(
+        self, bury_offsets: Sequence[int] = (), attach: Callable[[BackupId], AttachmentRef] | None = None
+    ) -> int:
+        """`attach` stores one more attachment."""
         with writing(self.place, "backup", self.clock, self.tokens) as session:
             ongoing = begin(session, ensure_source(self.place, "kafka", {"cluster_id": "by-hand"}, self.clock()))
             if bury_offsets:
@@ -129,7 +133,8 @@ class CompactedSource:
                 if self.packed
                 else put_attachment(self.place, ongoing.id, ROLE, found, self.tokens())
             )
-            return ongoing.complete(FinishedRun(cut=cut, new=new, gaps=gaps, attachments=[record])).id
+            refs = [record, *([attach(ongoing.id)] if attach is not None else [])]
+            return ongoing.complete(FinishedRun(cut=cut, new=new, gaps=gaps, attachments=refs)).id
 
     def _record(self, backup_id: int, folded: Folded) -> ClusterRecord:
         commits = [(name, CommitRecord(self.topic, 0, at, at, 0, "")) for name, at in self.groups.items()]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from logkeep.errors import LeaseLost, StoreUnreachable
+from logkeep.errors import LeaseLost, Locked, StoreUnreachable
 from logkeep.model.time import random_token
 from logkeep.repository.access import create_repository
 from logkeep.repository.chain import layout
@@ -189,6 +189,22 @@ def test_rounds_are_made_only_while_active_and_the_role_is_released_at_the_end(h
     assert told == ["passive", "active", "round"], "after the lifetime of the other one"
     assert not b.active
     assert a.try_take(), "released, so at once"
+
+
+@pytest.mark.parametrize("met", [LeaseLost("lost"), Locked("backup by b holds the source")])
+def test_an_instance_that_meets_the_next_active_one_is_passive_again(hosts: Hosts, met: Locked) -> None:
+    """After a full disk a round ends with the lease of another run; here that run is the next active instance's."""
+    a, b = hosts.seat("a"), hosts.seat("b")
+    told, stop = list[str](), _Stop(hosts, 3)
+
+    def rounds(_: Stopping) -> None:
+        assert not b.try_take()
+        hosts.seconds += LIFETIME_S * 2
+        assert b.try_take()
+        raise met
+
+    Standby(a, stop, 1.0, rounds, told.append, lambda _: True).run()
+    assert told == ["active", "passive"]
 
 
 def test_rounds_end_when_the_role_is_lost(hosts: Hosts) -> None:

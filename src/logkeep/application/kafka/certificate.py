@@ -3,10 +3,13 @@
 Everything is computed from archived records; the positions P, B and E of the backup are compared with them. Without
 transactions, records whose cause lies behind the cut are duplicates in effect: they are counted, and the cut is not
 called exact.
+
+Before that the whole backup is decoded as at the level `records`, also what lies behind E: a deeper level proves no
+less.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from logkeep.application.kafka.cut_document import ApplicationLog, ParticipantCut, read_cut
 from logkeep.application.kafka.cut_task import CheckedLog, LogClaim, LogUnit, ParticipantTables, check_log
@@ -14,10 +17,12 @@ from logkeep.checkpoint.certificate.run import LEVEL, RULE_BROKEN, RULE_UNCHECKE
 from logkeep.checkpoint.certificate.tables import Violations
 from logkeep.errors import Damaged
 from logkeep.kafka.record.stored_record import read_record
+from logkeep.kafka.verify.records import decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.backups.certificate import MOST_NAMED, Certificate, Outcome, RuleOutcome
+from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.chain import layout
 from logkeep.repository.verify.run import BackupToCheck, DeeperCheck
 
@@ -59,6 +64,8 @@ class ParticipantEvidence:
     archived: Mapping[tuple[str, int], tuple[int, int]]
     """Start and end of each archived log."""
     groups: GroupPositions
+    gaps: Sequence[KnownGap] = ()
+    """Of the application's logs, in front of E."""
 
     @property
     def damaged(self) -> list[tuple[str, str]]:
@@ -70,28 +77,28 @@ class ParticipantCutCheck:
     """A deeper check of a backup that `read_cut` finds a cut in."""
 
     certificate: Certificate | None = None
-    _segments: dict[LogName, list[Segment]] = field(default_factory=dict)
 
     def __call__(self, asked: BackupToCheck) -> DeeperCheck:
         cut = read_cut(asked.place, asked.manifest)
         if cut is None:
             raise Damaged("the cut of the application is missing", subject=f"backup {asked.manifest.id}")
+        decoded = decode_backup(asked)
         found = self._evidence(asked, cut)
         self.certificate = certify(found)
         _report(asked, found, self.certificate)
-        asked.checked.read_objects = sum(len(rows) for rows in self._segments.values())
-        return DeeperCheck(LEVEL, certificate=self.certificate)
+        return DeeperCheck(LEVEL, log_digests(asked.manifest, decoded), self.certificate)
 
     def _evidence(self, asked: BackupToCheck, cut: ParticipantCut) -> ParticipantEvidence:
         archived = {(each.log.name, each.log.partition): each for each in asked.manifest.cut}
         bounds = {log: (each.start, each.end) for log, each in archived.items()}
         tables, places = tables_of(cut, bounds), {(log.topic, log.partition): n for n, log in enumerate(cut.logs)}
         names = {each.log: places[log] for log, each in archived.items() if log in places}
+        segments: dict[LogName, list[Segment]] = {}
         for row in asked.rows.to_segments():
             if row.log in names and row.start < bounds[row.log.name, row.log.partition][1]:
-                self._segments.setdefault(row.log, []).append(row)
+                segments.setdefault(row.log, []).append(row)
         units = [
-            LogUnit(asked.place, number, tuple(sorted(self._segments.get(log, ()), key=lambda row: row.start)), tables)
+            LogUnit(asked.place, number, tuple(sorted(segments.get(log, ()), key=lambda row: row.start)), tables)
             for log, number in names.items()
         ]
         facts = list(asked.engine.map(check_log, units, CheckedLog, label="verify cut", weight=lambda unit: unit.bytes))
@@ -101,7 +108,8 @@ class ParticipantCutCheck:
             for group in (record.groups if record is not None else ())
             for commit in group.commits
         }
-        return ParticipantEvidence(cut, sorted(facts, key=lambda log: log.number), bounds, groups)
+        gaps = [gap for gap in asked.manifest.gaps if gap.log in names and gap.start < cut.logs[names[gap.log]].end]
+        return ParticipantEvidence(cut, sorted(facts, key=lambda log: log.number), bounds, groups, gaps)
 
 
 def tables_of(cut: ParticipantCut, archived: Mapping[tuple[str, int], tuple[int, int]]) -> ParticipantTables:
@@ -136,6 +144,10 @@ def certify(found: ParticipantEvidence) -> Certificate:
     if unstamped:
         what = "of clients and of applications that do not take part: inside the cut if they were written before B"
         declared.append(f"{plural(unstamped, 'record')} without a stamp, {what}")
+    replaced = sum(log.replaced for log in found.logs)
+    if replaced:
+        what = "a log that is there no more: its topic was made anew since, or restored with other offsets"
+        declared.append(f"{plural(replaced, 'record')} made of {what}")
     return Certificate(
         application=cut.stamp,
         history=cut.history,
@@ -160,11 +172,19 @@ def _outcome(found: ParticipantEvidence, violations: Violations, rule: str) -> R
     records, what = _CHECKS[rule](found)
     named, count = [*violations.records.get(rule, ()), *records], violations.counts.get(rule, 0) + len(records)
     if not count:
-        return _rule(rule, "held", what)
+        return _without_gaps(found, what) if rule == "V8" else _rule(rule, "held", what)
     if rule in _DUPLICATES and not found.cut.transactional:
         why = f"{plural(count, 'record')} of tasks that ended without a commit may be there twice, or come again"
         return _rule(rule, "unchecked", f"without transactions, {why}", named, count)
     return _rule(rule, "broken", plural(count, "violation"), named, count)
+
+
+def _without_gaps(found: ParticipantEvidence, what: str) -> RuleOutcome:
+    """What the source had lost before it was archived may have been in transit."""
+    gaps = [f"{gap.log}: {gap.start} to {gap.end}, {gap.reason}" for gap in found.gaps]
+    if gaps:
+        return _rule("V8", "unchecked", f"the source no longer had {plural(len(gaps), 'range')} of offsets", gaps)
+    return _rule("V8", "held", what)
 
 
 def _rule(rule: str, outcome: Outcome, what: str, records: Sequence[str] = (), count: int = 0) -> RuleOutcome:
@@ -260,8 +280,10 @@ def _name(log: ApplicationLog) -> str:
 
 def _report(asked: BackupToCheck, found: ParticipantEvidence, certificate: Certificate) -> None:
     """Broken rules are damage of the backup; an object that cannot be read is damage of that object."""
+    known = {each.where for each in asked.checked.findings if each.severity is Severity.DAMAGE}
     for where, what in found.damaged:
-        asked.checked.damage("object-unreadable", where, what)
+        if where not in known:
+            asked.checked.damage("object-unreadable", where, what)
     where = layout.log_root(asked.place.source, asked.manifest.cut[0].log)
     for rule in certificate.broken:
         named = "; ".join(rule.records[:3])

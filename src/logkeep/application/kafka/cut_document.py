@@ -1,17 +1,16 @@
 """The stored cut of an application on Kafka: its positions and the records in transit. Pinned by the manifest."""
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import msgspec
 
+from logkeep.kafka.record.documents import APPLICATION_CUT
 from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.segments import Position
 from logkeep.repository.backups.attachments import put_attachment, read_attachment
 from logkeep.repository.backups.manifest import AttachmentRef, Manifest
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import MIB, SourceDocument
-
-ROLE: Final = "application-cut"
 
 
 class CutReader(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
@@ -57,9 +56,9 @@ class ParticipantCut(SourceDocument, frozen=True, kw_only=True, tag="application
 
 
 def put_cut(place: SourceRef, backup_id: BackupId, document: ParticipantCut, token: str) -> AttachmentRef:
-    return put_attachment(place, backup_id, ROLE, document, token)
+    return put_attachment(place, backup_id, APPLICATION_CUT, document, token)
 
 
 def read_cut(place: SourceRef, manifest: Manifest) -> ParticipantCut | None:
     """None: the backup is not one of an application."""
-    return read_attachment(place, manifest, ROLE, ParticipantCut)
+    return read_attachment(place, manifest, APPLICATION_CUT, ParticipantCut)

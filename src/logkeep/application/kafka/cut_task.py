@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from logkeep.checkpoint.certificate.tables import Violations
-from logkeep.errors import LogkeepError
+from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.formats.applications import mark_kernels as m
 from logkeep.formats.kafka.batches import TRANSACTIONAL, Batches, Bytes
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
@@ -72,6 +72,8 @@ class CheckedLog(msgspec.Struct):
     """Of the records, those that this application stamped."""
     others: int = 0
     """Those that carry the stamp of another application, another history, or one that cannot be read."""
+    replaced: int = 0
+    """Of its own that are kept, those with a cause behind the end of its log: the log was another one then."""
     violations: Violations = msgspec.field(default_factory=Violations)
     in_transit: list[int] = []
     open_transactions: list[int] = []
@@ -85,11 +87,11 @@ def check_log(unit: LogUnit, progress: Progress) -> CheckedLog:
     try:
         for buffer, batches in _batches(unit, at, progress):
             if settled is None and (batches.headers["attributes"] & TRANSACTIONAL).any():
-                settled = _settled(unit)
+                settled = _settled(unit, at)
                 end = unit.tables.claims[unit.number].end
                 check.facts.open_transactions = [one.first_offset for one in settled.open if one.first_offset < end]
             check.take(buffer, batches, settled)
-    except LogkeepError as error:
+    except (Damaged, ObjectMissing, UnsafeName) as error:  # a store that does not answer is no damage
         check.facts.damaged = (at[0], error.what)
     return check.facts
 
@@ -104,11 +106,12 @@ def _batches(unit: LogUnit, at: list[str], progress: Progress) -> Iterator[tuple
                 after = int(batches.last_offsets[-1]) if len(batches) else after
 
 
-def _settled(unit: LogUnit) -> SettledTransactions:
+def _settled(unit: LogUnit, at: list[str]) -> SettledTransactions:
     """A transaction that is decided behind E counts as decided."""
-    settling = Settling()
-    for buffer, batches in _batches(unit, [""], lambda _: None):
+    settling, current = Settling(), at[0]
+    for buffer, batches in _batches(unit, at, lambda _: None):
         settling.take(buffer, batches)
+    at[0] = current  # which was left to read the others: only an error of theirs is one of another object
     return settling.settled()
 
 
@@ -129,10 +132,10 @@ class ParticipantCheck:
         names = [topic.encode() for topic in topics]
         self._topics, self._ends = np.frombuffer(b"".join(names), np.uint8), np.cumsum([len(each) for each in names])
         width = 1 + max(claim.partition for claim in tables.claims)
-        self._low, self._high = (np.full((len(topics), width), -1, np.int64) for _ in range(2))
+        self._low, self._high, self._log_ends = (np.full((len(topics), width), -1, np.int64) for _ in range(3))
         for claim in tables.claims:
             at = topics.index(claim.topic), claim.partition
-            self._low[at], self._high[at] = claim.low, claim.high
+            self._low[at], self._high[at], self._log_ends[at] = claim.low, claim.high, claim.end
 
     def take(self, buffer: Bytes, batches: Batches, settled: SettledTransactions | None) -> None:
         inside = batches.base_offsets < self._claim.end
@@ -155,14 +158,20 @@ class ParticipantCheck:
         self.facts.others += int((~own & (marks[:, m.STAMP] != m.ABSENT)).sum())
         marks, at = marks[own], part.offsets[own]
         kept, older = at < self._claim.kept_to, marks[:, m.CHECKPOINT] < self._tables.checkpoint
-        inside = self._caused_inside(marks, older)
+        inside, replaced = self._caused_inside(marks, older)
+        replaced &= kept
+        self.facts.replaced += int(replaced.sum())
         self._break("V2", at, kept & ~older, "carries the id of the cut or a later one")
-        self._break("V3", at, inside != older, "has a stamp that contradicts its cause")
-        self._break("V4", at, kept & ~inside, "was made of a record behind the cut")
+        self._break("V3", at, (inside != older) & ~replaced, "has a stamp that contradicts its cause")
+        self._break("V4", at, kept & ~inside & ~replaced, "was made of a record behind the cut")
         self.facts.in_transit += at[~kept & inside].tolist()
 
-    def _caused_inside(self, marks: Longs, older: Flags) -> Flags:
-        """As `in_transit.in_transit` decides: the cause, and the stamp where only that can say which group it was."""
+    def _caused_inside(self, marks: Longs, older: Flags) -> tuple[Flags, Flags]:
+        """As `in_transit.in_transit` decides: the cause, and the stamp where only that can say which group it was.
+
+        And whether the cause lies behind E of its log. A record that is kept was there before any E was read, and so
+        was its cause: such a position is one of an earlier log of the same name, deleted or restored with new offsets.
+        """
         topics, partitions = marks[:, m.SOURCE] >> 2, marks[:, m.SOURCE_PARTITION]
         positions = marks[:, m.SOURCE_POSITION]
         known = (marks[:, m.SOURCE] & 3) == m.OURS
@@ -170,8 +179,9 @@ class ParticipantCheck:
         topics, partitions = np.where(known, topics, 0), np.where(known, partitions, 0)
         low, high = self._low[topics, partitions], self._high[topics, partitions]
         decided = np.where(positions < low, True, np.where(positions < high, older, False))
-        found: Flags = np.where(known & (low >= 0), decided, older)
-        return found
+        known &= low >= 0
+        found: Flags = np.where(known, decided, older)
+        return found, known & (positions >= self._log_ends[topics, partitions])
 
     def _break(self, rule: str, offsets: Longs, wrong: Flags, what: str) -> None:
         bad = offsets[wrong]

@@ -17,7 +17,7 @@ from logkeep.checkpoint.certificate.log_check import LogCheck
 from logkeep.checkpoint.certificate.snapshot_file import is_sqlite, read_facts, user_items
 from logkeep.checkpoint.certificate.state_fold import differing, digest, overlaid
 from logkeep.checkpoint.certificate.tables import CutTables, PartitionFacts, SystemKeys
-from logkeep.errors import Damaged, LogkeepError, ObjectMissing, UnsafeName
+from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.formats.kafka.batches import TRANSACTIONAL, Batches, Bytes
 from logkeep.formats.kafka.transactions import Settling
 from logkeep.model.segments import Segment
@@ -73,10 +73,10 @@ def check_partition(unit: PartitionUnit, progress: Progress) -> PartitionFacts:
     try:
         for buffer, batches in reading.batches():
             if check.settled is None and (batches.headers["attributes"] & TRANSACTIONAL).any():
-                check.settled = _settled(unit).settled()
+                check.settled = _settled(unit, reading).settled()
                 check.facts.open_transactions = [each.first_offset for each in check.settled.open]
             check.take(buffer, batches)
-    except LogkeepError as error:
+    except (Damaged, ObjectMissing, UnsafeName) as error:  # a store that does not answer is no damage
         check.facts.damaged = (reading.name, error.what)
         return check.facts
     _fold_state(unit, check, progress)
@@ -109,12 +109,17 @@ class _Reading:
                     after = int(batches.last_offsets[-1]) if len(batches) else after
 
 
-def _settled(unit: PartitionUnit) -> Settling:
-    """How the transactions of the log end, inside the cut."""
+def _settled(unit: PartitionUnit, reading: _Reading) -> Settling:
+    """How the transactions of the log end, inside the cut. An object that cannot be read is the `name` of `reading`."""
     settling, end = Settling(), unit.tables.claims[unit.partition].cut_end
-    for buffer, batches in _Reading(unit, lambda _: None).batches():
-        inside = batches.base_offsets < end
-        settling.take(buffer, Batches(batches.headers[inside], batches.positions[inside]))
+    whole = _Reading(unit, lambda _: None)
+    try:
+        for buffer, batches in whole.batches():
+            inside = batches.base_offsets < end
+            settling.take(buffer, Batches(batches.headers[inside], batches.positions[inside]))
+    except (Damaged, ObjectMissing, UnsafeName):
+        reading.name = whole.name
+        raise
     return settling
 
 

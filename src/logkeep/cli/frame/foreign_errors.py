@@ -7,6 +7,7 @@ exceptions: none is loaded.
 
 import errno
 import os
+import re
 
 from logkeep.errors import (
     AuthenticationFailed,
@@ -57,6 +58,10 @@ _LIBRARIES: tuple[tuple[str, type[LogkeepError]], ...] = (
 )
 """The first match counts. fastavro, msgspec, pyarrow and yaml are not here: where data of a user is read, the reader
 names the file and the place."""
+_BUG_IN_A_WORKER = re.compile(
+    r"^(Type|Key|Index|Attribute|Assertion|Value|NotImplemented|ZeroDivision|Name|UnboundLocal|Recursion)Error\b", re.M
+)
+"""In the traceback of a Python worker of Spark."""
 _SQLITE = {"SQLITE_FULL": StoreFull, "SQLITE_READONLY": StoreDenied, "SQLITE_PERM": StoreDenied,
            "SQLITE_CORRUPT": Damaged, "SQLITE_NOTADB": Damaged}  # fmt: skip
 
@@ -71,6 +76,8 @@ def known_error(error: BaseException) -> LogkeepError | None:
         return None if (error.name or "").startswith("logkeep") else _unloaded(error)
     if isinstance(error, RuntimeError) and str(error).startswith("can't start new thread"):
         return HostFailed("the operating system starts no more threads", remedy="raise the limit (`ulimit -u`)")
+    if _of(error, ("pyspark.errors.exceptions.base.PythonException",)) and _BUG_IN_A_WORKER.search(str(error)):
+        return None
     kind = next((kind for name, kind in _LIBRARIES if _of(error, (name,))), None)
     return _of_a_library(error, kind) if kind is not None else None
 

@@ -189,10 +189,10 @@ def _doubts(kind: SourceKind, place: SourceRef, folded: Folded, manifest: Manife
 def _participants_check(request: DeepRequest) -> Deeper:
     """Raises UsageError if the backup has no cut of an application."""
     from logkeep.application.kafka.certificate import ParticipantCutCheck  # noqa: PLC0415 - only this level needs it
-    from logkeep.application.kafka.cut_document import read_cut  # noqa: PLC0415 - as above
+    from logkeep.kafka.record.documents import APPLICATION_CUT  # noqa: PLC0415 - as above
 
     entry = request.entry()
-    if read_cut(request.place, read_manifest(request.place, entry)) is None:
+    if all(ref.role != APPLICATION_CUT for ref in read_manifest(request.place, entry).attachments):
         raise UsageError(
             "it has no cut of an application",
             subject=f"backup {entry.id}",

@@ -1,7 +1,8 @@
 """Which logs are folded, with which barriers, and why others are not. Pure.
 
-A log is folded if its topic was compacted in every kept backup that holds it. Kafka's own topics are archived for their
-history: they are folded only if --topics names them.
+A log is folded if its topic was compacted in every kept backup that holds it, and none of these is the cut of an
+application: its restore ends in front of the backup's end, and appends records behind that. Kafka's own topics are
+archived for their history: they are folded only if --topics names them.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from logkeep.formats.compaction.barriers import Barrier, Barriers
 from logkeep.kafka.client.topology import is_internal
 from logkeep.kafka.fold.units import TombstoneRule
 from logkeep.kafka.record.deletion_times import rule_of
-from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, TopicRecord
+from logkeep.kafka.record.documents import APPLICATION_CUT, ClusterRecord, PartitionRecord, TopicRecord
 from logkeep.kafka.topic_selection import compiled, topic_filter
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection as LogCollection
@@ -141,6 +142,8 @@ def _refuse_unknown(options: FoldOptions, names: Sequence[str]) -> None:
 
 def _why_not(log: LogName, own: Sequence[tuple[KeptBackup, Range]], options: FoldOptions) -> str:
     for backup, _ in own:
+        if any(ref.role == APPLICATION_CUT for ref in backup.manifest.attachments):
+            return f"backup {backup.id} is the cut of an application, whose restore needs superseded records"
         topic = backup.topic(log)
         if topic is None:
             return f"backup {backup.id} has no record of the topic"

@@ -74,7 +74,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         rest = f"; not checkable: {_names(self.unchecked)}" if self.unchecked else ""
         held = f"{len(self.rules) - len(self.unchecked)} rules held{rest}"
         if not self.exact:
-            return f"nothing is lost, but the cut is not exact, {plural(self.duplicates, 'possible duplicate')}: {held}"
+            lost = "" if any(rule.rule == "V8" for rule in self.unchecked) else "nothing is lost, but "
+            return f"{lost}the cut is not exact, {plural(self.duplicates, 'possible duplicate')}: {held}"
         return f"the cut is consistent: {held}"
 
 

@@ -140,7 +140,12 @@ class Verifier:
             check_data(self.place, rows, self.engine, checked, sample, self._today(), self.read)
             return DeeperCheck("data")
         manifest = read_manifest(self.place, entry)
-        proven = self.deeper(BackupToCheck(self.place, manifest, rows, self.engine, sample, self._today(), checked))
+        try:
+            proven = self.deeper(BackupToCheck(self.place, manifest, rows, self.engine, sample, self._today(), checked))
+        except Damaged as error:  # of what the check needs to begin: a verdict is stored all the same
+            if error.subject not in checked.damaged_objects:
+                checked.from_error("metadata-damaged", error)
+            return DeeperCheck("files")
         self._compare_digests(folded, BackupId(entry.id), proven, checked)
         return proven
 

@@ -78,6 +78,15 @@ def test_a_true_cut_breaks_no_rule_and_others_on_its_topics_are_declared() -> No
     assert found.declared[2].startswith("2 records without a stamp")
 
 
+def test_records_made_of_an_earlier_log_of_the_same_name_break_no_rule() -> None:
+    """`orders` was deleted and made anew: it ends at 80 now, and 5,000 was in the log before."""
+    found = certificate(TRUE | {4: made(("orders", 0, 5000), 3), 5: made(("orders", 0, 80), N - 1)})
+    assert (broken(found), found.in_transit) == (set(), 1)
+    assert found.declared[-1].startswith("2 records made of a log that is there no more")
+    assert broken(certificate(TRUE | {5: made(("orders", 0, 79), N - 1)})) == {"V3", "V4"}
+    assert "V2" in broken(certificate(TRUE | {5: made(("orders", 0, 5000), N)}))
+
+
 def moved(**changes: object) -> ParticipantCut:
     """The cut with another P, B or E of the first log."""
     first, *rest = cut(21).logs

@@ -18,7 +18,7 @@ from kazoo.exceptions import BadVersionError, ConnectionLoss, NoAuthError, Sessi
 from kazoo.handlers.threading import KazooTimeoutError
 from obstore.exceptions import GenericError
 from py4j.protocol import Py4JNetworkError
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkRuntimeError, PythonException
 
 from logkeep import errors
 from logkeep.application.client_errors import client_error
@@ -30,6 +30,14 @@ from logkeep.errors import LogkeepError
 
 def of_the_system(number: int, path: str | None = None) -> OSError:
     return OSError(number, os.strerror(number), path) if path else OSError(number, os.strerror(number))
+
+
+def in_a_worker(last_line: str) -> PythonException:
+    """As Spark raises what a Python worker raised."""
+    told = (
+        'An exception was thrown from the Python worker:\nTraceback (most recent call last):\n  File "x.py", line 1\n'
+    )
+    return PythonException(told + last_line + "\n")
 
 
 EXPLAINED: list[tuple[BaseException, type[LogkeepError]]] = [
@@ -72,6 +80,7 @@ EXPLAINED: list[tuple[BaseException, type[LogkeepError]]] = [
     (GenericError("HTTP error"), errors.StoreError),
     (Py4JNetworkError("Answer from Java side is empty"), errors.HostFailed),
     (PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={}), errors.HostFailed),
+    (in_a_worker("OSError: [Errno 28] No space left on device"), errors.HostFailed),
     (subprocess.TimeoutExpired("java", 10), errors.HostFailed),
     (subprocess.CalledProcessError(1, "java"), errors.HostFailed),
     (sqlite3.OperationalError("disk I/O error"), errors.HostFailed),
@@ -89,6 +98,7 @@ FAULTS: list[BaseException] = [
     of_the_system(errno.EINVAL),
     OSError("without a number"),
     ImportError("cannot import name", name="logkeep.cli"),
+    in_a_worker("KeyError: 'offset'"),
 ]
 
 
