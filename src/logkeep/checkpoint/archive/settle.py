@@ -22,7 +22,7 @@ from logkeep.model.segments import Segment
 from logkeep.model.time import Clock, TokenSource
 from logkeep.repository.backups.attachments import put_attachment
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup
-from logkeep.repository.backups.detached import CLOCK_SKEW, late, partition_failure
+from logkeep.repository.backups.detached_backup import CLOCK_SKEW, late, partition_failure
 from logkeep.repository.backups.journal import BackupRequest, open_ids, read_request
 from logkeep.repository.backups.manifest import LogCut
 from logkeep.repository.backups.source import read_facts

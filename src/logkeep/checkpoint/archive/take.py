@@ -28,7 +28,7 @@ from logkeep.errors import (
 from logkeep.model.ids import BackupId, next_id
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.repository.backups.backup import check_wanted
-from logkeep.repository.backups.detached import partition_failure
+from logkeep.repository.backups.detached_backup import partition_failure
 from logkeep.repository.backups.journal import BackupRequest, open_ids, put_request
 from logkeep.repository.backups.source import check_source, ensure_source
 from logkeep.repository.backups.states import StateName

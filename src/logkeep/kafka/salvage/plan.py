@@ -24,7 +24,7 @@ from logkeep.kafka.salvage.facts import CarriedOver, carried_over, carried_topic
 from logkeep.kafka.salvage.findings import INCOMPLETE, copy_findings, group_findings, history_findings, tier_findings
 from logkeep.kafka.salvage.groups_task import FoundGroup, PositionsUnit, SalvagedGroups, read_positions
 from logkeep.kafka.salvage.inventory import Inventory, missing_partitions, take_inventory
-from logkeep.kafka.salvage.past import last_archived, past_of
+from logkeep.kafka.salvage.past_on_disk import last_archived, past_of
 from logkeep.kafka.salvage.survey_task import SalvageSurvey, SalvageSurveyUnit, survey
 from logkeep.kafka.salvage.units import PlannedSalvageUnit, plan_units, sources_of
 from logkeep.kafka.topic_selection import choose_topics

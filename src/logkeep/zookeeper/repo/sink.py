@@ -37,6 +37,7 @@ from logkeep.zookeeper.repo.claims import (
     log_cuts,
     snapshot_segment,
 )
+from logkeep.zookeeper.repo.current_record import repaired_record
 from logkeep.zookeeper.repo.record import (
     KIND,
     ROLE,
@@ -52,7 +53,6 @@ from logkeep.zookeeper.repo.record import (
 )
 from logkeep.zookeeper.repo.repair_commit import commit_repairs
 from logkeep.zookeeper.repo.repair_from_server import copied_again, repairs_from_server, rests_on
-from logkeep.zookeeper.repo.replaced import repaired_record
 from logkeep.zookeeper.repo.time_window import first_since, with_whole_objects, within
 from logkeep.zookeeper.repo.view import ArchiveView, damaged_in, digest_at, tree_at_end, view_of
 from logkeep.zookeeper.repo.whole_objects import whole_view
