@@ -128,14 +128,34 @@ KEEP_HOURLY: Option[int | None] = Option(
     "keep-hourly", Int(), None, "Keep the newest backup of each of the last N hours that have one.",
     key="retention.keep_hourly",
 )  # fmt: skip
-KEEP_DAILY: Option[int | None] = Option("keep-daily", Int(), None, "The same for days.", key="retention.keep_daily")
+KEEP_DAILY: Option[int | None] = Option(
+    "keep-daily",
+    Int(),
+    None,
+    "Keep the newest backup of each of the last N days that have one.",
+    key="retention.keep_daily",
+)
 KEEP_WEEKLY: Option[int | None] = Option(
-    "keep-weekly", Int(), None, "The same for ISO weeks.", key="retention.keep_weekly"
+    "keep-weekly",
+    Int(),
+    None,
+    "Keep the newest backup of each of the last N ISO weeks that have one.",
+    key="retention.keep_weekly",
 )
 KEEP_MONTHLY: Option[int | None] = Option(
-    "keep-monthly", Int(), None, "The same for months.", key="retention.keep_monthly"
+    "keep-monthly",
+    Int(),
+    None,
+    "Keep the newest backup of each of the last N months that have one.",
+    key="retention.keep_monthly",
 )
-KEEP_YEARLY: Option[int | None] = Option("keep-yearly", Int(), None, "The same for years.", key="retention.keep_yearly")
+KEEP_YEARLY: Option[int | None] = Option(
+    "keep-yearly",
+    Int(),
+    None,
+    "Keep the newest backup of each of the last N years that have one.",
+    key="retention.keep_yearly",
+)
 KEEP_WITHIN: Option[timedelta | None] = Option(
     "keep-within", Duration(), None, "Keep every backup younger than this.", key="retention.keep_within"
 )
@@ -194,7 +214,7 @@ ONLY: Option[str | None] = Option(
     default_text="all of them",
 )  # fmt: skip
 SEEDS: Option[str] = Option(
-    "seeds", Text("A..B"), "0..500", "Run the schedules of these seeds, the last one left out.", where=Where.FLAG,
+    "seeds", Text("A..B"), "0..500", "Run the schedules of seeds from A up to B, without B.", where=Where.FLAG,
 )  # fmt: skip
 REPLAY: Option[int | None] = Option(
     "replay", Int(maximum=10**12), None, "Run the schedule of this seed alone.", where=Where.FLAG,
@@ -227,7 +247,7 @@ MAX_LAG: Option[int | None] = Option(
 )  # fmt: skip
 MAX_STANDBY_AGE: Option[timedelta | None] = Option(
     "max-standby-age", Duration(), None,
-    "Objective: exit 60 when no passive instance of `kafka backup --standby` has reported for so long.",
+    "Objective: exit 60 when no passive instance of `kafka backup --standby` has reported for this long.",
     key="status.max_standby_age",
 )  # fmt: skip
 LEVEL: Option[str] = Option(
@@ -400,12 +420,12 @@ SCHEMAS_SAMPLE: Option[Fraction] = Option(
 )  # fmt: skip
 GENERATION_DAYS: Option[int | None] = Option(
     "compacted-log-backup-length-days", Int(1, 36_500), None,
-    "Copy a compacted topic anew, beside its active copy, when that copy is older than so many days.",
+    "Copy a compacted topic anew, beside its active copy, when that copy is older than N days.",
     key="compacted.log.backup.length.days", default_text="never by age",
 )  # fmt: skip
 CATCH_UP_BYTES: Option[int] = Option(
     "catch-up-bytes", Size(minimum=1, expected="a size such as 1GiB"), 1 << 30,
-    "Of new generations of compacted topics, about so much is copied in one run or round.",
+    "About how much of new generations of compacted topics one run or round copies.",
     key="kafka.catch_up_bytes",
 )  # fmt: skip
 ACCEPT_DELETIONS: Option[tuple[str, ...]] = Option(
@@ -611,7 +631,7 @@ CLIENT_CONFIG: Option[Path | None] = Option(
 )  # fmt: skip
 ON_FAILOVER: Option[str] = Option(
     "on-failover", OneOf(("fail", "retake")), "fail",
-    "What the next leader of a partition does whose copy is not complete: fail the backup, or make the copy.",
+    "When a partition's leader changes before its copy is complete: fail the backup, or let the next leader copy.",
     where=Where.FLAG,
 )  # fmt: skip
 APP_TIMEOUT: Option[timedelta] = Option(

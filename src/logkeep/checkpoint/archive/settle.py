@@ -245,8 +245,8 @@ def branch_findings(record: ApplicationRecord, base: int | None) -> tuple[Findin
             code="log-branched",
             severity=Severity.WARNING,
             where=str(log) if len(begun) == 1 else f"{log} and {plural(len(begun) - 1, 'more log')}",
-            what=f"the checkpoint of backup {base} is not in it: the data directory was put back to an earlier state, "
+            what=f"the checkpoint of backup {base} is not in it: an earlier state of the data directory was put back, "
             "or very many checkpoints lie between; it is archived as a branch, and earlier backups keep what they have",
-            remedy="if nobody put the data directory back, find out what did",
+            remedy="if you did not put it back, find out which user or program did",
         ),
     )

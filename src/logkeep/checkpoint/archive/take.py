@@ -278,7 +278,7 @@ def _announce(
             settled = yield from fail(place, request.id, reason, clock, tokens)
             if settled.state is StateName.COMPLETED:
                 return  # every partition has stored its copy: only an answer is late
-            other = bool(settled.reason) and settled.reason != reason  # somebody else had failed it
+            other = bool(settled.reason) and settled.reason != reason  # another process had failed it
             how = BackupFailed if other else kind
             raise how(settled.reason or reason, subject=f"backup {request.id}", remedy=_LARGER_ID)
         if not missing:
