@@ -100,7 +100,7 @@ def settle_in(writing: Writing, backup_id: int) -> Settlement:
         case StillOngoing(missing):
             return Settlement(StateName.ONGOING, missing=missing)
         case MustFail(reason, partition):
-            return fail_in(writing, backup_id, _named(reason, partition))
+            return fail_in(writing, backup_id, _with_partition(reason, partition))
         case CanComplete(copies):
             return _complete(writing, stored, request, copies, found)
 
@@ -149,7 +149,7 @@ def _without_contradiction(verdict: CanComplete, request: CopyRequest, found: li
     return verdict
 
 
-def _named(reason: str, partition: int) -> str:
+def _with_partition(reason: str, partition: int) -> str:
     return reason if f"partition {partition}" in reason else partition_failure(partition, reason)
 
 

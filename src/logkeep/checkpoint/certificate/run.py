@@ -45,7 +45,7 @@ class CutCheck:
         record = read_application(asked.place, asked.manifest)
         self._segments = _by_log(asked)
         found = self._evidence(asked, record)
-        unequal = {} if found.damaged else self._named(asked, found)
+        unequal = {} if found.damaged else self._unequal_messages(asked, found)
         self.certificate = certify(found, unequal)
         _report(asked, record, found, self.certificate)
         asked.checked.read_objects = sum(len(rows) for rows in self._segments.values())
@@ -94,7 +94,7 @@ class CutCheck:
             PartitionUnit(asked.place, number, rows, snapshot, tables, base, (part, parts)) for part in range(parts)
         ]
 
-    def _named(self, asked: BackupToCheck, found: CutEvidence) -> dict[Pair, list[str]]:
+    def _unequal_messages(self, asked: BackupToCheck, found: CutEvidence) -> dict[Pair, list[str]]:
         """A second pass over the logs of pairs that are unequal."""
         pairs = unequal_pairs(found)
         wanted = sorted({number for pair in pairs for number in pair})

@@ -176,7 +176,7 @@ class ArchiveSink:
             raise UsageError("only bundles can hold files with secrets", remedy="leave --include-secrets out")
         repaired, base = self._repair(gathered.again), self._base()
         self.last = base.record if base is not None else None  # with the objects of today: pieces may be merged
-        held = self._held(gathered, base)
+        held = self._all_included(gathered, base)
         restorable = self._restorable(gathered, held)
         record = _record(self.session.place, ongoing.id, gathered, held, self.last)
         ref = put_attachment(self.session.place, ongoing.id, ROLE, record, self.session.tokens())
@@ -201,7 +201,7 @@ class ArchiveSink:
             commit_repairs(self.session, [repair for _, repair in repairs])
         return tuple(copied_again(one, layout.segment(place.source, repair.old)) for one, repair in repairs)
 
-    def _held(self, gathered: Gathered, base: ArchiveView | None) -> "_Held":
+    def _all_included(self, gathered: Gathered, base: ArchiveView | None) -> "_Held":
         """Everything that the backup will include: what is carried over and still needed, and what is new."""
         old_logs, old_snapshots = carried_over(self.last, gathered.history)
         anew = {(p.kept.member, p.kept.name) for p in gathered.snapshots}
