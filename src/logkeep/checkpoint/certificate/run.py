@@ -201,7 +201,12 @@ def _report(asked: BackupToCheck, record: ApplicationRecord, found: CutEvidence,
     for log in found.damaged:
         assert log.damaged is not None  # noqa: S101 - that is what it was chosen by
         asked.checked.damage("object-unreadable", log.damaged[0], log.damaged[1])
-    where = layout.log_root(asked.place.source, log_of(record.name, record.history, 0, record.copies[0].branch))
+    report_rules(asked, log_of(record.name, record.history, 0, record.copies[0].branch), certificate)
+
+
+def report_rules(asked: BackupToCheck, log: LogName, certificate: Certificate) -> None:
+    """Findings about the rules of a certificate, at one of the logs that it is about."""
+    where = layout.log_root(asked.place.source, log)
     for rule in certificate.broken:
         named = "; ".join(rule.records[:3])
         what = f"{rule.rule}, {rule.title}: {rule.what}" + (f": {named}" if named else "")
