@@ -25,6 +25,7 @@ _PIECE_BYTES = 4 << 20
 _NEVER = 1 << 31
 _PEAK = """
 import io, sys
+import pyarrow
 from pathlib import Path
 from benchmarks.zookeeper_files import peak_mb
 from benchmarks.zookeeper_backup import backed_up

@@ -14,6 +14,7 @@ _OF_OURS = {
     *(
         "backup_id",
         "chosen",
+        "cut.id",
         "entry.id",
         "found.checkpoint_id",
         "manifest.id",

@@ -41,7 +41,9 @@ class ControlClient:
     def facts(self) -> ApplicationFacts:
         found = self._call(ControlRequest(facts={})).facts
         if found is None:
-            raise ClusterError("the application did not say what it is", subject=str(self._directory))
+            raise ClusterError(
+                "the answer of the application lacks its name and its partitions", subject=str(self._directory)
+            )
         return found
 
     def create(self, partition: int, document: CheckpointDocument) -> None:

@@ -69,7 +69,7 @@ def http_application(applications: Sequence[ServedApplication]) -> Starlette:
         return await _answered(lambda: _json(chosen(request).take(wanted), HTTPStatus.ACCEPTED))
 
     async def show(request: Request) -> Response:
-        return await _answered(lambda: _shown(chosen(request), _number(request)))
+        return await _answered(lambda: _show(chosen(request), _number(request)))
 
     async def show_all(request: Request) -> Response:
         return await _answered(lambda: _json(chosen(request).all()))
@@ -119,7 +119,7 @@ def _number(request: Request) -> int:
     return int(text)
 
 
-def _shown(application: ServedApplication, number: int) -> Response:
+def _show(application: ServedApplication, number: int) -> Response:
     found = application.show(number)
     missing = found.state is StateName.DOES_NOT_EXIST
     return _json(found, HTTPStatus.NOT_FOUND if missing else HTTPStatus.OK)

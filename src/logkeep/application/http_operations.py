@@ -36,7 +36,7 @@ class TakeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     supersede: bool = False
     timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=3_600)] = 600
     on_failover: OnFailover = "fail"
-    """What the next leader of a partition does whose copy is not complete."""
+    """When a partition's leader changes before its copy is complete: fail the backup, or let the next leader copy."""
 
 
 class RestoreBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):

@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from logkeep.checkpoint.partition_copy import PartitionCopy
-from logkeep.repository.backups.detached import first_failure
+from logkeep.repository.backups.detached_backup import first_failure
 
 
 class StillOngoing(msgspec.Struct, frozen=True):

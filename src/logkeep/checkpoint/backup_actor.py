@@ -120,7 +120,7 @@ class BackupActor:
         try:
             yield "copy: open the store"
             place = self._is.open_place()
-            request = self._wanted(place, job, repository)
+            request = self._request_to_copy(place, job, repository)
             if request is None:
                 return
             yield from self._fail_jumped(place, job.cut)
@@ -133,7 +133,7 @@ class BackupActor:
         finally:
             self._free(job.pinned)
 
-    def _wanted(self, place: SourceRef, job: _Job, repository: str) -> CopyRequest | None:
+    def _request_to_copy(self, place: SourceRef, job: _Job, repository: str) -> CopyRequest | None:
         """The request, if this partition has to copy for it: stored here, for us, undecided, without a failure."""
         request = self._request(place, job.cut.id)
         if request is None or repository not in ("", place.repository) or job.nonce not in ("", request.nonce):

@@ -103,7 +103,7 @@ def receive(state: MachineState, message: Record) -> Reception:
 def _receive_own(state: MachineState, message: Record, stamp: Stamp | None) -> Reception:
     if stamp is not None and stamp.history != state.history:
         return Reception(counted="old history")
-    known = _known(state, message)
+    known = _answer_again(state, message)
     if known is not None:
         return Reception((), known, "double")
     if stamp is not None and stamp.checkpoint_id > state.checkpoint_id:
@@ -124,7 +124,7 @@ def process(state: MachineState, record: Record) -> Demands:
         acknowledged = apply(state, record)
         after = passed(acknowledged.state, record.position)
         return Demands((), Applied(after.state, (), acknowledged.system + after.system))
-    known = _known(state, record)
+    known = _answer_again(state, record)
     if known is not None:
         return Demands(known, passed(state, record.position))
     return Demands((CallHandler(record),))
@@ -218,7 +218,7 @@ def _acknowledges(state: MachineState, message: Record) -> bool:
     return _source(state, message) is not None
 
 
-def _known(state: MachineState, message: Record) -> tuple[Instruction, ...] | None:
+def _answer_again(state: MachineState, message: Record) -> tuple[Instruction, ...] | None:
     """Whether a command was processed before: then the answer is given again, and nothing else happens."""
     if message.kind != Kind.COMMAND:
         return None

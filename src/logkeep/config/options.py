@@ -1,4 +1,4 @@
-"""Every option, declared once, and groups of options. The order here is the order of the reference page.
+"""Every option, declared once by topic, and groups of options. The order here is the order of the reference page.
 
 A verb takes only the options that it names. `OPTIONS` is what configuration files and the environment may set.
 """
@@ -30,6 +30,7 @@ from logkeep.kafka.retention.rules import TopicRetention
 
 _AUTO = ("auto", "always", "never")
 
+# Every verb: the repository, output, logs
 REPO: Option[str | None] = Option(
     "repo", Text("URL"), None, "Repository: file:///dir, s3://bucket/prefix, gs://…, az://….",
     key="repository.url", short="r", variables=("LOGKEEP_REPO",),
@@ -81,6 +82,7 @@ METRICS_FILE: Option[Path | None] = Option(
     "metrics-file", FilePath(), None, "Prometheus textfile to update after the run.", key="metrics.file"
 )
 
+# Limits, retries, and the engine that runs units
 _RATE = Size(minimum=1024, expected="a size such as 16MiB, 16M or 16777216, of at least 1 KiB")
 LIMIT_UPLOAD: Option[int | None] = Option(
     "limit-upload", _RATE, None, "Write to the store at most this many bytes per second.",
@@ -121,6 +123,7 @@ SPARK_SECRET = SecretOption(
     key="engine.spark_secret",
 )  # fmt: skip
 
+# Retention of backups, and trims of topics
 KEEP_LAST: Option[int | None] = Option(
     "keep-last", Int(), None, "Keep the newest N backups.", key="retention.keep_last"
 )
@@ -128,14 +131,34 @@ KEEP_HOURLY: Option[int | None] = Option(
     "keep-hourly", Int(), None, "Keep the newest backup of each of the last N hours that have one.",
     key="retention.keep_hourly",
 )  # fmt: skip
-KEEP_DAILY: Option[int | None] = Option("keep-daily", Int(), None, "The same for days.", key="retention.keep_daily")
+KEEP_DAILY: Option[int | None] = Option(
+    "keep-daily",
+    Int(),
+    None,
+    "Keep the newest backup of each of the last N days that have one.",
+    key="retention.keep_daily",
+)
 KEEP_WEEKLY: Option[int | None] = Option(
-    "keep-weekly", Int(), None, "The same for ISO weeks.", key="retention.keep_weekly"
+    "keep-weekly",
+    Int(),
+    None,
+    "Keep the newest backup of each of the last N ISO weeks that have one.",
+    key="retention.keep_weekly",
 )
 KEEP_MONTHLY: Option[int | None] = Option(
-    "keep-monthly", Int(), None, "The same for months.", key="retention.keep_monthly"
+    "keep-monthly",
+    Int(),
+    None,
+    "Keep the newest backup of each of the last N months that have one.",
+    key="retention.keep_monthly",
 )
-KEEP_YEARLY: Option[int | None] = Option("keep-yearly", Int(), None, "The same for years.", key="retention.keep_yearly")
+KEEP_YEARLY: Option[int | None] = Option(
+    "keep-yearly",
+    Int(),
+    None,
+    "Keep the newest backup of each of the last N years that have one.",
+    key="retention.keep_yearly",
+)
 KEEP_WITHIN: Option[timedelta | None] = Option(
     "keep-within", Duration(), None, "Keep every backup younger than this.", key="retention.keep_within"
 )
@@ -180,6 +203,8 @@ LESS_THAN_SOURCE: Option[bool] = Option(
 ACCEPT_LOSS: Option[bool] = Option(
     "accept-loss", Bool(), False, "Continue without what is permanently lost.", where=Where.FLAG
 )
+
+# The demo and the simulator
 DIRECTORY: Option[Path | None] = Option(
     "directory", FilePath(), None, "Work in this directory; it must be empty or new.", where=Where.FLAG,
     default_text="a temporary one",
@@ -194,12 +219,14 @@ ONLY: Option[str | None] = Option(
     default_text="all of them",
 )  # fmt: skip
 SEEDS: Option[str] = Option(
-    "seeds", Text("A..B"), "0..500", "Run the schedules of these seeds, the last one left out.", where=Where.FLAG,
+    "seeds", Text("A..B"), "0..500", "Run the schedules of seeds from A up to B, without B.", where=Where.FLAG,
 )  # fmt: skip
 REPLAY: Option[int | None] = Option(
     "replay", Int(maximum=10**12), None, "Run the schedule of this seed alone.", where=Where.FLAG,
     default_text="all of --seeds",
 )  # fmt: skip
+
+# Holds, garbage, leases
 REASON: Option[str] = Option("reason", Text("TEXT"), "", "The reason, shown by `list`.", where=Where.FLAG)
 
 GC_AGE: Option[timedelta] = Option(
@@ -217,6 +244,7 @@ LEASE_TTL: Option[timedelta] = Option(
     key="lease.ttl",
 )  # fmt: skip
 
+# Objectives of `status`, and levels of `verify`
 MAX_AGE: Option[timedelta | None] = Option(
     "max-age", Duration(), None, "Objective: exit 60 when the newest good backup is older.", key="status.max_age"
 )
@@ -227,7 +255,7 @@ MAX_LAG: Option[int | None] = Option(
 )  # fmt: skip
 MAX_STANDBY_AGE: Option[timedelta | None] = Option(
     "max-standby-age", Duration(), None,
-    "Objective: exit 60 when no passive instance of `kafka backup --standby` has reported for so long.",
+    "Objective: exit 60 when no passive instance of `kafka backup --standby` has reported for this long.",
     key="status.max_standby_age",
 )  # fmt: skip
 LEVEL: Option[str] = Option(
@@ -252,6 +280,7 @@ SHOW_KEYS: Option[bool] = Option(
     where=Where.FLAG,
 )
 
+# Kafka — The cluster, and what is selected of it
 BOOTSTRAP_SERVERS: Option[str | None] = Option(
     "bootstrap-servers", Text("HOST:PORT,..."), None, "Brokers to connect to first.",
     key="kafka.bootstrap_servers", also=("--bootstrap-server",), per_source=True,
@@ -280,6 +309,8 @@ TOPIC: Option[tuple[str, ...]] = Option(
 GROUP: Option[tuple[str, ...]] = Option(
     "group", TextList("REGEX"), (), "Only groups whose whole name matches; may be repeated.", where=Where.FLAG
 )
+
+# Kafka — Archived groups and records, as they are shown
 AT_TIME: Option[int | None] = Option(
     "at", Timestamp(), None, "The offsets that groups had at this time, from the archived __consumer_offsets.",
     where=Where.FLAG,
@@ -319,6 +350,8 @@ SCHEMA_DIR: Option[Path | None] = Option(
     default_text="the archived registry",
 )  # fmt: skip
 ALL: Option[bool] = Option("all", Bool(), False, "Show all lines, not only the first ones.", where=Where.FLAG)
+
+# Kafka — Backups and datasets
 SCRAM_TO: Option[tuple[str, ...]] = Option(
     "scram-to", TextList("RECIPIENT"), (),
     "Archive SCRAM credentials, encrypted to this age public key (age1…); may be repeated.", key="kafka.scram_to",
@@ -375,6 +408,8 @@ COMPACTED: Option[str] = Option(
     "deleted, copy the topic again, or only report it.",
     key="kafka.compacted",
 )  # fmt: skip
+
+# Kafka — Schema registries
 REGISTRY: Option[str | None] = Option(
     "registry", Text("URL"), None,
     "Schema registry, as http://host:8081: of Confluent, Karapace, Redpanda or Apicurio. See --registry-config.",
@@ -398,14 +433,16 @@ SCHEMAS_SAMPLE: Option[Fraction] = Option(
     "schemas-sample", Ratio(), Fraction(1), "Share of the objects to read, another one each day.", where=Where.FLAG,
     typed="sample",
 )  # fmt: skip
+
+# Kafka — Compacted topics
 GENERATION_DAYS: Option[int | None] = Option(
     "compacted-log-backup-length-days", Int(1, 36_500), None,
-    "Copy a compacted topic anew, beside its active copy, when that copy is older than so many days.",
+    "Copy a compacted topic anew, beside its active copy, when that copy is older than N days.",
     key="compacted.log.backup.length.days", default_text="never by age",
 )  # fmt: skip
 CATCH_UP_BYTES: Option[int] = Option(
     "catch-up-bytes", Size(minimum=1, expected="a size such as 1GiB"), 1 << 30,
-    "Of new generations of compacted topics, about so much is copied in one run or round.",
+    "About how much of new generations of compacted topics one run or round copies.",
     key="kafka.catch_up_bytes",
 )  # fmt: skip
 ACCEPT_DELETIONS: Option[tuple[str, ...]] = Option(
@@ -419,6 +456,8 @@ DROP_TOMBSTONES: Option[bool] = Option(
     "has read.",
     where=Where.FLAG,
 )  # fmt: skip
+
+# Kafka — Backups that are resumed, salvaged or followed
 RESUME: Option[bool] = Option("resume", Bool(), False, "Resume the interrupted backup, under its id.", where=Where.FLAG)
 LOG_DIRS: Option[tuple[str, ...]] = Option(
     "log-dirs", TextList("DIR,..."), (), "Log directories of stopped brokers; may be repeated.",
@@ -463,6 +502,8 @@ INTERVAL: Option[timedelta] = Option(
 TAG: Option[tuple[str, ...]] = Option(
     "tag", TextList("TAG"), (), "Tag the backup, for `prune --keep-tag`; may be repeated.", where=Where.FLAG
 )
+
+# Kafka — Restores
 STATE_DIR: Option[Path | None] = Option(
     "state-dir", FilePath("DIR"), None,
     "Keep plans and receipts of restores in this directory, for a read-only repository.",
@@ -497,6 +538,8 @@ UNTIL_OFFSET: Option[tuple[str, ...]] = Option(
     "until-offset", TextList("TOPIC:P=N"), (), "Cut one partition before this offset; may be repeated.",
     where=Where.FLAG,
 )  # fmt: skip
+
+# Kafka — Imports
 PARTITION_COUNT: Option[tuple[str, ...]] = Option(
     "partition-count", TextList("TOPIC=N"), (),
     "The number of partitions of a topic, where the imported archive does not say it; may be repeated.",
@@ -519,6 +562,8 @@ SCRATCH: Option[Path | None] = Option(
     "scratch", FilePath("DIR"), None, "Directory for the scratch repository of --from.",
     key="restore.scratch", default_text="below the cache directory",
 )  # fmt: skip
+
+# Kafka — What a restore writes, and how
 REPARTITION: Option[tuple[str, ...]] = Option(
     "repartition", TextList("TOPIC=N"), (),
     "Give a topic N partitions; records are assigned by Kafka's hash of their keys; may be repeated.",
@@ -601,6 +646,7 @@ RESUME_RESTORE: Option[int | None] = Option(
     where=Where.FLAG, typed="resume",
 )  # fmt: skip
 
+# Applications, backup sets, and the HTTP interface
 APP_DATA: Option[str | None] = Option(
     "data", Text("DIR"), None, "Data directory of the application.", key="application.data", per_source=True
 )
@@ -611,7 +657,7 @@ CLIENT_CONFIG: Option[Path | None] = Option(
 )  # fmt: skip
 ON_FAILOVER: Option[str] = Option(
     "on-failover", OneOf(("fail", "retake")), "fail",
-    "What the next leader of a partition does whose copy is not complete: fail the backup, or make the copy.",
+    "When a partition's leader changes before its copy is complete: fail the backup, or let the next leader copy.",
     where=Where.FLAG,
 )  # fmt: skip
 APP_TIMEOUT: Option[timedelta] = Option(
@@ -654,6 +700,7 @@ REPLACE_DATA: Option[bool] = Option(
     "replace", Bool(), False, "Replace the application that is there; its files or topics are kept.", where=Where.FLAG
 )
 
+# ZooKeeper — Members and backups
 ZK_DATA_DIRS: Option[tuple[str, ...]] = Option(
     "data-dir", TextList("[NAME=]DIR"), (),
     "dataDir of a server, or its version-2; once for each member of an ensemble.", key="zookeeper.data_dir",
@@ -696,6 +743,8 @@ CONFIG_DIRS: Option[tuple[str, ...]] = Option(
     "config-dir", TextList("DIR"), (), "Directory of configuration files; may be repeated.", key="zookeeper.config_dir",
     default_text="the usual places",
 )  # fmt: skip
+
+# ZooKeeper — Restores, bundles and history
 TO_ZXID: Option[int | None] = Option(
     "to-zxid", ZxidNumber(), None, "Use the tree as it was after this transaction.", where=Where.FLAG,
     default_text="the end of the backup",
@@ -772,6 +821,8 @@ CHILDREN: Option[bool] = Option("children", Bool(), False, "Include its direct c
 RECURSIVE: Option[bool] = Option("recursive", Bool(), False, "Include everything below it.", where=Where.FLAG)
 BELOW: Option[str] = Option("path", Text("PATH"), "/", "Only this znode and what is below it.", where=Where.FLAG)
 MOST_ROWS: Option[int] = Option("limit", Int(1, 1_000_000), 1000, "Maximum number of rows to show.", where=Where.FLAG)
+
+# SQL
 SQL: Option[str | None] = Option(
     "sql", Text("QUERY"), None, "A Spark SQL query over the view `transactions`.", where=Where.FLAG
 )
@@ -824,6 +875,8 @@ SQL_LIMIT: Option[int | None] = Option(
     typed="limit",
     default_text="1000 in a table, otherwise all",
 )
+
+# ZooKeeper — Subtrees of a running ensemble
 AS_PATH: Option[str | None] = Option(
     "as", Text("PATH"), None, "Path of the subtree in the live tree.", where=Where.FLAG,
     default_text="its own",
@@ -850,6 +903,8 @@ MAX_SNAPSHOT_BYTES: Option[int] = Option(
     "max-snapshot-bytes", Size(), 16 << 30, "Largest snapshot that is accepted from --admin-server, also unpacked.",
     key="zookeeper.max_snapshot_bytes",
 )  # fmt: skip
+
+# Zeebe
 ZEEBE_STORE: Option[str | None] = Option(
     "zeebe-store", Text("URL"), None, "The store that Zeebe writes its backups to: a directory or s3://bucket/prefix.",
     key="zeebe.store", typed="store",

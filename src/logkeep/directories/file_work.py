@@ -49,10 +49,10 @@ class FileWork:
         return descriptor
 
     def open_directory(self, at: int, name: str) -> OpenHandle:
-        return _both(os.open(plain(name), _DIRECTORY, dir_fd=at))
+        return _handle_of(os.open(plain(name), _DIRECTORY, dir_fd=at))
 
     def open_file(self, at: int, name: str) -> OpenHandle:
-        return _both(os.open(plain(name), _READ, dir_fd=at))
+        return _handle_of(os.open(plain(name), _READ, dir_fd=at))
 
     def make_directory(self, at: int, name: str) -> None:
         """For its owner alone, until `set_owner`."""
@@ -143,7 +143,7 @@ def is_regular(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode)
 
 
-def _both(descriptor: int) -> OpenHandle:
+def _handle_of(descriptor: int) -> OpenHandle:
     return OpenHandle(descriptor, descriptor)
 
 

@@ -16,7 +16,7 @@ from typing import Self
 
 from logkeep.embedded.class_archive import archive_options, this_java
 from logkeep.embedded.refusal import machine_trouble, without_frames
-from logkeep.engine.spark.private import append_private, make_private
+from logkeep.engine.spark.private_files import append_private, make_private
 from logkeep.errors import ServerFailed, ServerRefused
 
 _PR_SET_PDEATHSIG = 1

@@ -109,7 +109,7 @@ def frame_head(data: memoryview, subject: str) -> FrameHead:
         raise Damaged("a frame does not state its content size", subject=subject)
     content = int.from_bytes(data[at : at + field], "little") + (256 if field == 2 else 0)
     if (content if single else _window(data[5])) > _LARGEST_WINDOW:
-        raise Damaged("a frame has a larger window than any of ours", subject=subject)
+        raise Damaged("a frame has a larger window than any that Logkeep writes", subject=subject)
     if not 0 < content <= LARGEST_BATCH:
         raise Damaged(f"a frame says that it holds {content} bytes", subject=subject)
     return FrameHead(at + field, content)

@@ -41,7 +41,7 @@ def opened_document(frame: memoryview, content_bytes: int, subject: str) -> memo
         from backports import zstd  # noqa: PLC0415 - as above
 
     if content_bytes > LARGEST_SHARED:
-        raise Damaged("a frame is larger than any of a document", subject=subject)
+        raise Damaged("a frame is larger than a document may be", subject=subject)
     if content_bytes > most_content(frame):
         raise Damaged("a frame says that it holds more than its blocks can", subject=subject)
     unpacking = zstd.ZstdDecompressor()

@@ -49,7 +49,7 @@ class Standby:
     def run(self) -> None:
         role: InstanceRole | None = None
         while not self.stop.requested:
-            now = InstanceRole.ACTIVE if self._taken() else InstanceRole.PASSIVE
+            now = InstanceRole.ACTIVE if self._try_take() else InstanceRole.PASSIVE
             if now is not role:
                 role = now
                 self.changed(role)
@@ -59,7 +59,7 @@ class Standby:
             else:
                 self.stop.wait(self.poll_s)
 
-    def _taken(self) -> bool:
+    def _try_take(self) -> bool:
         try:
             return self.seat.try_take()
         except LogkeepError as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from logkeep.store.address import StoreKind, parse_address
 from logkeep.store.base import Store
-from logkeep.store.local_place import create_root, missing_directories, remove_unused
+from logkeep.store.local_directories import create_root, missing_directories, remove_unused
 
 
 def open_store(url: str) -> Store:

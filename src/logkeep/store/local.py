@@ -19,6 +19,7 @@ from logkeep.errors import Damaged, ObjectMissing, StoreError, UnsafeName, Versi
 from logkeep.model.time import TokenSource, random_token
 from logkeep.store.base import Abilities, ObjectInfo, ObjectMetadata, ObjectWriter, safe_name, safe_prefix
 from logkeep.store.directory import opened_below, opened_root, os_errors_about, require_regular
+from logkeep.store.local_directories import PARTIAL, create_root, is_replace_lock, take_replace_lock
 from logkeep.store.local_files import (
     READ_FLAGS,
     SyncedDirectories,
@@ -28,7 +29,6 @@ from logkeep.store.local_files import (
     write_all,
 )
 from logkeep.store.local_listing import info_of, walk
-from logkeep.store.local_place import PARTIAL, create_root, is_replace_lock, take_replace_lock
 from logkeep.store.local_stream import DirectStream
 
 Infos = list[ObjectInfo]  # inside the class `list` is the method

@@ -6,7 +6,7 @@ from typing import Any
 
 from logkeep.checkpoint.aggregation import CanComplete, MustFail, StillOngoing, aggregate
 from logkeep.checkpoint.partition_copy import PartitionCopy, encode
-from logkeep.repository.backups.detached import derived_failure
+from logkeep.repository.backups.detached_backup import derived_failure
 from logkeep.repository.backups.journal import BackupRequest
 from logkeep.repository.chain.owner import this_process
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from logkeep.errors import ObjectMissing, StoreError, StoreLocationMissing, UnsafeName, VersionMismatch
 from logkeep.store import local_stream
 from logkeep.store.local import LocalStore
-from logkeep.store.local_place import PARTIAL
+from logkeep.store.local_directories import PARTIAL
 
 _LATER = timedelta(days=1)
 _NOISE = mmap.mmap(-1, 16 << 20)

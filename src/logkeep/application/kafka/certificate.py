@@ -13,17 +13,16 @@ from dataclasses import dataclass
 
 from logkeep.application.kafka.cut_document import ApplicationLog, ParticipantCut, read_cut
 from logkeep.application.kafka.cut_task import CheckedLog, LogClaim, LogUnit, ParticipantTables, check_log
-from logkeep.checkpoint.certificate.run import LEVEL, RULE_BROKEN, RULE_UNCHECKED
+from logkeep.checkpoint.certificate.run import LEVEL, report_rules
 from logkeep.checkpoint.certificate.tables import Violations
 from logkeep.errors import Damaged
 from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.verify.records import decode_backup, log_digests
-from logkeep.model.findings import Finding, Severity
+from logkeep.model.findings import Severity
 from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.backups.certificate import MOST_NAMED, Certificate, Outcome, RuleOutcome
 from logkeep.repository.backups.manifest import KnownGap
-from logkeep.repository.chain import layout
 from logkeep.repository.verify.run import BackupToCheck, DeeperCheck
 
 TITLES = {
@@ -284,11 +283,4 @@ def _report(asked: BackupToCheck, found: ParticipantEvidence, certificate: Certi
     for where, what in found.damaged:
         if where not in known:
             asked.checked.damage("object-unreadable", where, what)
-    where = layout.log_root(asked.place.source, asked.manifest.cut[0].log)
-    for rule in certificate.broken:
-        named = "; ".join(rule.records[:3])
-        what = f"{rule.rule}, {rule.title}: {rule.what}" + (f": {named}" if named else "")
-        asked.checked.damage(RULE_BROKEN, where, what, "restore another backup; this one is not consistent")
-    for rule in certificate.unchecked:
-        what = f"{rule.rule}, {rule.title}, is not checkable: {rule.what}"
-        asked.checked.findings.append(Finding(code=RULE_UNCHECKED, severity=Severity.NOTE, where=where, what=what))
+    report_rules(asked, asked.manifest.cut[0].log, certificate)

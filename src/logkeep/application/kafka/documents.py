@@ -145,7 +145,7 @@ def unsealed(data: bytes | None, kind: type[_DocumentT], where: str) -> _Documen
     except msgspec.MsgspecError as error:
         raise Damaged(f"not a document of an application: {error}", subject=where) from error
     if digest.sha256 != hashlib.sha256(line + b"\n").hexdigest():
-        raise Damaged("its SHA-256 is another one", subject=where)
+        raise Damaged("its SHA-256 does not match", subject=where)
     return document
 
 

@@ -60,7 +60,7 @@ class TransitRestore:
         return tuple(self._append(log) for log in self.cut.logs if log.in_transit)
 
     def _append(self, log: ApplicationLog) -> AppendedRecords:
-        target, there = TopicPartition(log.topic, log.partition), self._there(log)
+        target, there = TopicPartition(log.topic, log.partition), self._appended_sources(log)
         first, already, appended = -1, 0, list[int]()
         for batch in self._archived(log):
             left = [i for i, source in enumerate(self._sources(batch)) if source not in there]
@@ -86,7 +86,7 @@ class TransitRestore:
             for batch in read_range(planned):
                 yield batch.filter(pc.is_in(batch.column("offset"), wanted))
 
-    def _there(self, log: ApplicationLog) -> set[MessageSource | None]:
+    def _appended_sources(self, log: ApplicationLog) -> set[MessageSource | None]:
         """What an interrupted restore has appended."""
         target = TopicPartition(log.topic, log.partition)
         bounds = self.topics.bounds([target])[target]

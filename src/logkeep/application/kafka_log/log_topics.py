@@ -125,7 +125,7 @@ def _create(admin: AdminClient, new: list[NewTopic]) -> None:
 
 def find_topics(config: ConnectionConfig, topics: ApplicationTopics) -> FoundTopics:
     """Raises TopicMissing if the application never ran, TargetUnsafe, ClusterError."""
-    return _found(AdminClient(dict(config)), topics)
+    return _describe_topics(AdminClient(dict(config)), topics)
 
 
 def kafka_error(error: KafkaException | SystemError) -> KafkaError:
@@ -147,14 +147,14 @@ def _when_known(admin: AdminClient, topics: ApplicationTopics) -> FoundTopics:
     until = time.monotonic() + CALL_S
     while True:
         try:
-            return _found(admin, topics)
+            return _describe_topics(admin, topics)
         except TopicMissing:
             if time.monotonic() > until:
                 raise
             time.sleep(_SETTLE_S)
 
 
-def _found(admin: AdminClient, topics: ApplicationTopics) -> FoundTopics:
+def _describe_topics(admin: AdminClient, topics: ApplicationTopics) -> FoundTopics:
     names = [*topics.of_history]
     described = {name: _description(done, name) for name, done in _describe(admin, names).items()}
     counts = {name: len(one.partitions) for name, one in described.items()}

@@ -29,7 +29,7 @@ def copy_log(
     reached = start
     try:
         for data in batches:
-            found = _whole(data, reached, log)
+            found = _whole_batches(data, reached, log)
             yield "log piece"
             writer.write(memoryview(data), found)
             reached = int(found.last_offsets[-1]) + 1
@@ -44,7 +44,7 @@ def copy_log(
     return tuple(writer.segments)
 
 
-def _whole(data: bytes, expected: int, log: LogName) -> Batches:
+def _whole_batches(data: bytes, expected: int, log: LogName) -> Batches:
     walked = walk(data, expected - 1)
     if walked.stop is not WalkEnd.END or not len(walked.batches):
         raise SourceDamaged(f"no whole batch at {expected}: {walked.reason}", subject=str(log))

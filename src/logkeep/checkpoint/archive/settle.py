@@ -22,7 +22,7 @@ from logkeep.model.segments import Segment
 from logkeep.model.time import Clock, TokenSource
 from logkeep.repository.backups.attachments import put_attachment
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup
-from logkeep.repository.backups.detached import CLOCK_SKEW, late, partition_failure
+from logkeep.repository.backups.detached_backup import CLOCK_SKEW, late, partition_failure
 from logkeep.repository.backups.journal import BackupRequest, open_ids, read_request
 from logkeep.repository.backups.manifest import LogCut
 from logkeep.repository.backups.source import read_facts
@@ -100,7 +100,7 @@ def settle_in(writing: Writing, backup_id: int) -> Settlement:
         case StillOngoing(missing):
             return Settlement(StateName.ONGOING, missing=missing)
         case MustFail(reason, partition):
-            return fail_in(writing, backup_id, _named(reason, partition))
+            return fail_in(writing, backup_id, _with_partition(reason, partition))
         case CanComplete(copies):
             return _complete(writing, stored, request, copies, found)
 
@@ -149,7 +149,7 @@ def _without_contradiction(verdict: CanComplete, request: CopyRequest, found: li
     return verdict
 
 
-def _named(reason: str, partition: int) -> str:
+def _with_partition(reason: str, partition: int) -> str:
     return reason if f"partition {partition}" in reason else partition_failure(partition, reason)
 
 
@@ -245,8 +245,8 @@ def branch_findings(record: ApplicationRecord, base: int | None) -> tuple[Findin
             code="log-branched",
             severity=Severity.WARNING,
             where=str(log) if len(begun) == 1 else f"{log} and {plural(len(begun) - 1, 'more log')}",
-            what=f"the checkpoint of backup {base} is not in it: the data directory was put back to an earlier state, "
+            what=f"the checkpoint of backup {base} is not in it: an earlier state of the data directory was put back, "
             "or very many checkpoints lie between; it is archived as a branch, and earlier backups keep what they have",
-            remedy="if nobody put the data directory back, find out what did",
+            remedy="if you did not put it back, find out which user or program did",
         ),
     )

@@ -28,7 +28,7 @@ from logkeep.errors import (
 from logkeep.model.ids import BackupId, next_id
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.repository.backups.backup import check_wanted
-from logkeep.repository.backups.detached import partition_failure
+from logkeep.repository.backups.detached_backup import partition_failure
 from logkeep.repository.backups.journal import BackupRequest, open_ids, put_request
 from logkeep.repository.backups.source import check_source, ensure_source
 from logkeep.repository.backups.states import StateName
@@ -278,7 +278,7 @@ def _announce(
             settled = yield from fail(place, request.id, reason, clock, tokens)
             if settled.state is StateName.COMPLETED:
                 return  # every partition has stored its copy: only an answer is late
-            other = bool(settled.reason) and settled.reason != reason  # somebody else had failed it
+            other = bool(settled.reason) and settled.reason != reason  # another process had failed it
             how = BackupFailed if other else kind
             raise how(settled.reason or reason, subject=f"backup {request.id}", remedy=_LARGER_ID)
         if not missing:

@@ -45,7 +45,7 @@ class CutCheck:
         record = read_application(asked.place, asked.manifest)
         self._segments = _by_log(asked)
         found = self._evidence(asked, record)
-        unequal = {} if found.damaged else self._named(asked, found)
+        unequal = {} if found.damaged else self._unequal_messages(asked, found)
         self.certificate = certify(found, unequal)
         _report(asked, record, found, self.certificate)
         asked.checked.read_objects = sum(len(rows) for rows in self._segments.values())
@@ -94,7 +94,7 @@ class CutCheck:
             PartitionUnit(asked.place, number, rows, snapshot, tables, base, (part, parts)) for part in range(parts)
         ]
 
-    def _named(self, asked: BackupToCheck, found: CutEvidence) -> dict[Pair, list[str]]:
+    def _unequal_messages(self, asked: BackupToCheck, found: CutEvidence) -> dict[Pair, list[str]]:
         """A second pass over the logs of pairs that are unequal."""
         pairs = unequal_pairs(found)
         wanted = sorted({number for pair in pairs for number in pair})
@@ -201,7 +201,12 @@ def _report(asked: BackupToCheck, record: ApplicationRecord, found: CutEvidence,
     for log in found.damaged:
         assert log.damaged is not None  # noqa: S101 - that is what it was chosen by
         asked.checked.damage("object-unreadable", log.damaged[0], log.damaged[1])
-    where = layout.log_root(asked.place.source, log_of(record.name, record.history, 0, record.copies[0].branch))
+    report_rules(asked, log_of(record.name, record.history, 0, record.copies[0].branch), certificate)
+
+
+def report_rules(asked: BackupToCheck, log: LogName, certificate: Certificate) -> None:
+    """Findings about the rules of a certificate, at one of the logs that it is about."""
+    where = layout.log_root(asked.place.source, log)
     for rule in certificate.broken:
         named = "; ".join(rule.records[:3])
         what = f"{rule.rule}, {rule.title}: {rule.what}" + (f": {named}" if named else "")

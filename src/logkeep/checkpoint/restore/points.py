@@ -30,18 +30,18 @@ class ArchivedSegments:
     def log(self, plan: ApplicationRestorePlan, of: PartitionRestorePlan) -> tuple[Segment, ...]:
         """The objects of a partition's log, in order; neighbours may both have a position at their border."""
         log = log_of(plan.name, plan.history, of.partition, of.branch)
-        found = {s.token: s for piece in of.logs for s in self._of(piece.backup, log, piece.start, piece.end)}
+        found = {s.token: s for piece in of.logs for s in self._segments(piece.backup, log, piece.start, piece.end)}
         return tuple(sorted(found.values(), key=lambda s: s.start))
 
     def snapshot(self, plan: ApplicationRestorePlan, of: PartitionRestorePlan) -> Segment | None:
         if of.snapshot_position < 0:
             return None
         log, at = snapshots_of(plan.name, plan.history, of.partition, of.branch), of.snapshot_position
-        for segment in self._of(of.snapshot_backup, log, at, at + 1):
+        for segment in self._segments(of.snapshot_backup, log, at, at + 1):
             return segment
         raise Damaged(f"the snapshot at {at} is not in the backup", subject=str(log))
 
-    def _of(self, backup: int, log: LogName, start: int, end: int) -> Iterable[Segment]:
+    def _segments(self, backup: int, log: LogName, start: int, end: int) -> Iterable[Segment]:
         rows = self._table(backup).covering({log: Range(start, end)})
         return (segment for segment in rows.to_segments() if segment.has_object)
 

@@ -14,7 +14,7 @@ from logkeep.checkpoint.simulator.sim_store import SimDecision, SimReceipt, SimR
 from logkeep.checkpoint.snapshot_choice import KeptSnapshot, NoSnapshotFits, UseSnapshot
 from logkeep.checkpoint.steps import Steps, Wait
 from logkeep.errors import StoreUnreachable
-from logkeep.repository.backups.detached import COMPLETED
+from logkeep.repository.backups.detached_backup import COMPLETED
 
 if TYPE_CHECKING:
     from logkeep.checkpoint.simulator.leader import PartitionLeader

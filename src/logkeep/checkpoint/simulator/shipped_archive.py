@@ -19,9 +19,8 @@ from logkeep.checkpoint.backup_actor import FAILOVER, ActorIdentity, BackupActor
 from logkeep.checkpoint.machine import TakeBackup
 from logkeep.checkpoint.partition_copy import PartitionCopy
 from logkeep.checkpoint.records import CheckpointDocument, Kind, Record
-from logkeep.checkpoint.restore.points import ArchivedSegments
-from logkeep.checkpoint.restore.run import prepare
-from logkeep.checkpoint.restore.stage_task import StageUnit, stage_partition
+from logkeep.checkpoint.restore.run import prepare, stage_units
+from logkeep.checkpoint.restore.stage_task import stage_partition
 from logkeep.checkpoint.simulator.leader import LocalSnapshot, PartitionLeader
 from logkeep.checkpoint.simulator.sim_log import FENCED, TermLog
 from logkeep.checkpoint.simulator.sim_repository import SimRepository
@@ -131,21 +130,11 @@ class ShippedArchive:
         place = self._repository.place()
         folded = read_chain(place)
         plan = prepare(place, folded, backup_id)
-        found, receipts = ArchivedSegments(place, folded), []
-        for each in plan.partitions:
-            root = self._repository.folder / f"restored-{backup_id}-{each.partition}"
-            unit = StageUnit(
-                place=place,
-                partition=each.partition,
-                log=found.log(plan, each),
-                snapshot=found.snapshot(plan, each),
-                log_start=each.log_start,
-                cut_end=each.cut_end,
-                state_digest=each.state_digest,
-                directory=str(root),
-            )
-            stage_partition(unit, lambda _: None)
-            receipts.append(self._receipt(backup_id, each.partition, each.log_start, each.cut_end, root))
+        receipts = []
+        for unit in stage_units(place, folded, plan):
+            root = self._repository.folder / f"restored-{backup_id}-{unit.partition}"
+            stage_partition(msgspec.structs.replace(unit, directory=str(root)), lambda _: None)
+            receipts.append(self._receipt(backup_id, unit.partition, unit.log_start, unit.cut_end, root))
         return SimDecision(tuple(receipts))
 
     def _receipt(self, backup_id: int, partition: int, log_start: int, cut_end: int, root: Path) -> SimReceipt:

@@ -68,8 +68,8 @@ def _messages(rows: Longs, values: Longs, partition: int) -> list[Longs]:
         other = values[:, _PROCESS] >> _KEY_BITS if rule.by_key else values[:, _SUBSCRIPTION]
         commands = _is(rows, ZeebeRecordType.COMMAND, *rule.command)
         causes = _is(rows, ZeebeRecordType.EVENT, *rule.cause)
-        found.append(_made(rows, commands, number, other, agreed))
-        found.append(_made(rows, causes, number, np.full(len(rows), partition), agreed, is_cause=True))
+        found.append(_new_rows(rows, commands, number, other, agreed))
+        found.append(_new_rows(rows, causes, number, np.full(len(rows), partition), agreed, is_cause=True))
     return found
 
 
@@ -80,8 +80,8 @@ def _distribution(rows: Longs, values: Longs, partition: int) -> Longs:
     answers = _is(rows, ZeebeRecordType.COMMAND, ValueType.COMMAND_DISTRIBUTION, _ACKNOWLEDGE)
     return np.concatenate(
         [
-            _made(rows, sends, DISTRIBUTED, here, (key, target), is_cause=True),
-            _made(rows, answers, ACKNOWLEDGED, target, (key, here * 0)),
+            _new_rows(rows, sends, DISTRIBUTED, here, (key, target), is_cause=True),
+            _new_rows(rows, answers, ACKNOWLEDGED, target, (key, here * 0)),
         ]
     )
 
@@ -97,9 +97,9 @@ def _others(rows: Longs, partition: int) -> Longs:
     sent = commands & (key >= 0) & (origin != partition)
     return np.concatenate(
         [
-            _made(rows, sent, DISTRIBUTED, origin, (key, here)),
-            _made(rows, sent, ACKNOWLEDGED, here, (key, here * 0), is_cause=True),
-            _made(rows, commands & ~sent, UNKNOWN, here, (key, here * 0)),
+            _new_rows(rows, sent, DISTRIBUTED, origin, (key, here)),
+            _new_rows(rows, sent, ACKNOWLEDGED, here, (key, here * 0), is_cause=True),
+            _new_rows(rows, commands & ~sent, UNKNOWN, here, (key, here * 0)),
         ]
     )
 
@@ -112,7 +112,7 @@ def _is(rows: Longs, record_type: int, value_type: int, intent: int) -> np.ndarr
     return chosen
 
 
-def _made(
+def _new_rows(
     rows: Longs, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]], rule: int, other: Longs,
     agreed: tuple[Longs, Longs], *, is_cause: bool = False,
 ) -> Longs:  # fmt: skip

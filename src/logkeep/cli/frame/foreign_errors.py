@@ -70,15 +70,15 @@ def known_error(error: BaseException) -> LogkeepError | None:
     """Our error for one that a user, a server, a store or this host can cause; None for a fault of this program."""
     if isinstance(error, LogkeepError):
         return error
-    if isinstance(error, OSError) and not _of(error, ("http.", "urllib.")):
+    if isinstance(error, OSError) and not _is_from(error, ("http.", "urllib.")):
         return _of_the_system(error)
     if isinstance(error, ImportError):
         return None if (error.name or "").startswith("logkeep") else _unloaded(error)
     if isinstance(error, RuntimeError) and str(error).startswith("can't start new thread"):
         return HostFailed("the operating system starts no more threads", remedy="raise the limit (`ulimit -u`)")
-    if _of(error, ("pyspark.errors.exceptions.base.PythonException",)) and _BUG_IN_A_WORKER.search(str(error)):
+    if _is_from(error, ("pyspark.errors.exceptions.base.PythonException",)) and _BUG_IN_A_WORKER.search(str(error)):
         return None
-    kind = next((kind for name, kind in _LIBRARIES if _of(error, (name,))), None)
+    kind = next((kind for name, kind in _LIBRARIES if _is_from(error, (name,))), None)
     return _of_a_library(error, kind) if kind is not None else None
 
 
@@ -87,7 +87,7 @@ def _unloaded(error: ImportError) -> LogkeepError:
     return HostFailed(f"a library cannot be loaded: {error}", remedy=remedy)
 
 
-def _of(error: BaseException, names: tuple[str, ...]) -> bool:
+def _is_from(error: BaseException, names: tuple[str, ...]) -> bool:
     """Whether its class, or one that this inherits from, has a name that begins so."""
     return any(f"{each.__module__}.{each.__qualname__}".startswith(names) for each in type(error).__mro__)
 
@@ -107,9 +107,13 @@ def _of_the_system(error: OSError) -> LogkeepError | None:
     """A file, a disk, a connection or a limit of the host."""
     subject = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) and error.filename else ""
     what = (error.strerror or str(error) or type(error).__name__).lower()
-    if _of(error, ("ssl.SSL",)):
+    if _is_from(error, ("ssl.SSL",)):
         return TlsFailed(what, subject=subject)
-    if isinstance(error, ConnectionError | TimeoutError) or _of(error, ("socket.gaierror",)) or error.errno in _NETWORK:
+    if (
+        isinstance(error, ConnectionError | TimeoutError)
+        or _is_from(error, ("socket.gaierror",))
+        or error.errno in _NETWORK
+    ):
         return ClusterUnreachable(f"the connection failed: {what}", subject=subject, remedy=_TRY_NETWORK)
     if error.errno in _FULL:
         return StoreFull(what, subject=subject, remedy=_TRY_SPACE)

@@ -130,7 +130,7 @@ _FILES: Final = {
     "no zstd frame begins here": "此处不是 zstd 帧的开头",
     "a frame has a checksum, a dictionary or unknown flags": "帧带有校验和、字典或未知标志",
     "a frame does not state its content size": "帧没有给出内容大小",
-    "a frame has a larger window than any of ours": "帧的窗口大于本程序写入的任何窗口",
+    "a frame has a larger window than any that Logkeep writes": "帧的窗口大于本程序写入的任何窗口",
     "a frame says that it holds {} bytes": "帧声称包含 {} 字节",
     "a frame says that it holds more than its blocks can": "帧声称的内容超过其数据块的容量",
     "a frame is larger than the batch in it": "帧大于其中的批次",

@@ -75,7 +75,7 @@ class _Counts:
         total, done = (self._total_bytes, self._bytes) if self._total_bytes else (self._total_units, self._units)
         return min(done / total, 1.0) if total else 1.0
 
-    def _words(self, *, ended: bool = False) -> str:
+    def _progress_text(self, *, ended: bool = False) -> str:
         say = self._say
         parts = [f"{self._units}/{say.plural(self._total_units, 'unit')}"]
         if self._total_bytes:
@@ -113,7 +113,9 @@ class _Counts:
 
     def _summary(self) -> str:
         say = self._say
-        return f"{self._name()}: {self._words(ended=True)}, {say('took {time}', time=duration(self._elapsed()))}"
+        return (
+            f"{self._name()}: {self._progress_text(ended=True)}, {say('took {time}', time=duration(self._elapsed()))}"
+        )
 
     def _name(self) -> str:
         return self._say.sentence(self._label)
@@ -162,7 +164,7 @@ class Bar(_Counts):
         look = self._console.err_look
         filled = int(self._share() * _BAR_WIDTH)
         bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
-        head, words = f"{self._name()} {bar} {self._share():4.0%}", self._words().split(", ")
+        head, words = f"{self._name()} {bar} {self._share():4.0%}", self._progress_text().split(", ")
         while look.width is not None and cell_width(look.text(f"{head}  {', '.join(words)}")) >= look.width and words:
             words.pop(0)  # the last part is the ETA, which matters most
         line = look.text(f"{head}  {', '.join(words)}")
@@ -185,4 +187,4 @@ class Lines(_Counts):
         self._console.note(self._summary())
 
     def _show(self) -> None:
-        self._console.note(f"{self._name()}: {self._share():.0%}, {self._words()}")
+        self._console.note(f"{self._name()}: {self._share():.0%}, {self._progress_text()}")

@@ -104,7 +104,7 @@ class TerminalStyle:
         cells = [[self.text(shown(str(cell), LONGEST_CELL)) for cell in row] for row in [headers, *rows]]
         widths = [max(cell_width(row[i]) for row in cells) for i in range(len(headers))]
         flush, loose = _names(right), [i for i, h in enumerate(headers) if h in _names(free)]
-        kept = self._kept(headers, widths, [h for h in spare.split(",") if h], loose)
+        kept = self._shown_columns(headers, widths, [h for h in spare.split(",") if h], loose)
         self._narrow(widths, kept, [i for i in loose if i in kept], _FREE_LEAST)
         self._narrow(widths, kept, [i for i in kept if headers[i] not in flush | _names(whole)], _TEXT_LEAST)
         lines = [
@@ -112,7 +112,9 @@ class TerminalStyle:
         ]
         return "\n".join([self.paint(lines[0], "bold"), *lines[1:]])
 
-    def _kept(self, headers: Sequence[str], widths: list[int], spare: list[str], loose: list[int]) -> list[int]:
+    def _shown_columns(
+        self, headers: Sequence[str], widths: list[int], spare: list[str], loose: list[int]
+    ) -> list[int]:
         """The columns that are shown: all, or without as many spare ones as necessary."""
         kept = list(range(len(headers)))
         least = [min(w, _FREE_LEAST) if i in loose else w for i, w in enumerate(widths)]

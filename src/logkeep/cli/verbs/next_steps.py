@@ -59,7 +59,7 @@ def after_zookeeper_backup(run: Run, report: "ZooKeeperBackupReport") -> NextSte
 
 def after_application_backup(run: Run, report: "ApplicationBackupReport") -> NextStep | None:
     if report.state == "ongoing":
-        return NextStep("see how it goes on", (command(run, "app", "status", report.id),))
+        return NextStep("see whether it is completed", (command(run, "app", "status", report.id),))
     return _verify(run, report.id, "cut") if report.state == "completed" else None
 
 

@@ -179,11 +179,11 @@ def _topic(rows: Sequence[RestoredPartition]) -> tuple[str, ...]:
     for row in rows:
         targets[row.partition].append(row)
     sums = (count(len(targets)), count(sum(r.records for r in rows)), size(sum(r.bytes for r in rows)))
-    compared = _of(all(r.compared for r in some) for some in targets.values())
-    return (*sums, compared, _of(all(r.outcome == DONE for r in some) for some in targets.values()))
+    compared = _share(all(r.compared for r in some) for some in targets.values())
+    return (*sums, compared, _share(all(r.outcome == DONE for r in some) for some in targets.values()))
 
 
-def _of(each: Iterable[bool]) -> str:
+def _share(each: Iterable[bool]) -> str:
     """`all`, `none` or `3 of 4`."""
     found = list(each)
     return "all" if all(found) else f"{sum(found):,} of {len(found):,}" if any(found) else "none"
@@ -243,7 +243,7 @@ def _groups(rows: Sequence[RestoredGroup], look: TerminalStyle, hint: str) -> li
         (
             *names,
             count(len(some)),
-            _of(r.offset is not None and r.exact for r in some),
+            _share(r.offset is not None and r.exact for r in some),
             count(sum(r.reread for r in some if r.offset is not None)),
         )
         for names, some in named[:SHOWN]

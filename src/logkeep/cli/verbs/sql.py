@@ -97,7 +97,7 @@ def _query_kafka(run: Run, place: SourceRef, query: str) -> SqlReport:
         }
         tables = _tables(views, decode=run[SQL_DECODE])
         sink = _sink(run)
-        found = engine.query(Query(query, tables, _most(run), sink))
+        found = engine.query(Query(query, tables, _row_limit(run), sink))
     findings = tuple(_gaps(views.values()))
     return _report(run, place.source, str(views[""].entry.id), found, findings)
 
@@ -115,7 +115,7 @@ def _query_dataset(run: Run, url: str, query: str) -> SqlReport:
     tables: dict[str, QueryTable] = {
         name: UnitTable(SCHEMA, dataset_rows, units) for name, units in dataset_tables(reader).items()
     }
-    found = spark_engine(run).query(Query(query, tables, _most(run), _sink(run)))
+    found = spark_engine(run).query(Query(query, tables, _row_limit(run), _sink(run)))
     return _report(run, "", store.url, found, reader.findings)
 
 
@@ -126,7 +126,7 @@ def _query_zookeeper(run: Run, query: str) -> SqlReport:
     if run[SQL_AS]:
         raise UsageError("--as is for Kafka; a ZooKeeper source has one table", remedy="leave --as out")
     with opened_backup(run, run[SQL_BACKUP]) as view:
-        found, findings = query_transactions(run, view, query, _most(run), _sink(run, spooled=True))
+        found, findings = query_transactions(run, view, query, _row_limit(run), _sink(run, spooled=True))
         return _report(run, chosen_source(run).source, view.name, found, findings)
 
 
@@ -211,7 +211,7 @@ def _sink(run: Run, *, spooled: bool = False) -> "ResultSink | None":
     return SpooledSink(sink) if spooled else sink
 
 
-def _most(run: Run) -> int | None:
+def _row_limit(run: Run) -> int | None:
     return run[SQL_LIMIT] or (_MOST_IN_A_TABLE if run[SQL_OUTPUT] == "table" else None)
 
 

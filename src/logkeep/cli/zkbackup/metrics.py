@@ -54,7 +54,7 @@ def restore_samples(source: str, *, took_s: float, ended_s: float, files: int) -
         "restore_success": 1,
         "restore_last_success_timestamp_seconds": ended_s,
     }
-    return _both(source, values)
+    return _samples(source, values)
 
 
 def restore_failed(took_s: float) -> tuple[MetricSample, ...]:
@@ -73,10 +73,10 @@ def verify_samples(
     }
     if whole and not damaged:
         values["verify_last_success_timestamp_seconds"] = ended_s
-    return _both(source, values)
+    return _samples(source, values)
 
 
-def _both(source: str, values: Mapping[str, float]) -> tuple[MetricSample, ...]:
+def _samples(source: str, values: Mapping[str, float]) -> tuple[MetricSample, ...]:
     return (*_own(values), *_logkeep(source, values))
 
 

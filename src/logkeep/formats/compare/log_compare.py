@@ -60,7 +60,7 @@ class LogComparison:
     def _count(self, live: RecordColumns, archived: BatchStretch) -> None:
         if not len(live):
             return
-        found = _found(live, archived)
+        found = _match_records(live, archived)
         counted = ~live.control
         self.equal += int(np.count_nonzero((found == SAME) & counted))
         missing, differing = live.offsets[found == NOT_THERE], live.offsets[found == OTHER]
@@ -93,7 +93,7 @@ def _records(live: BatchStretch, same: npt.NDArray[np.bool_], start: int, end: i
     return whole + sum(len(part.within(start, end)) for part in over if isinstance(part, RecordColumns))
 
 
-def _found(live: RecordColumns, archived: BatchStretch) -> npt.NDArray[np.uint8]:
+def _match_records(live: RecordColumns, archived: BatchStretch) -> npt.NDArray[np.uint8]:
     """For each live record `SAME`, `OTHER` or `NOT_THERE`."""
     found = np.full(len(live), NOT_THERE, np.uint8)
     around = archived.touching(int(live.offsets[0]), int(live.offsets[-1]) + 1)

@@ -252,7 +252,7 @@ def _snappy(data: bytes) -> Iterator[bytes]:
         raise Damaged("the checksum is missing")
     plain = snappy_block(memoryview(data)[:-4], _LARGEST_SNAPPY)
     if zlib.crc32(plain) != int.from_bytes(data[-4:], "big"):
-        raise Damaged("the checksum is another one")
+        raise Damaged("the checksum does not match")
     if plain.size:
         yield plain.to_pybytes()
 

@@ -93,7 +93,7 @@ class _Pieces:
 
 def _part(buffer: Bytes, batches: Batches, view: View) -> Outgoing:
     as_it_is = _sendable(batches, view)
-    kept = _kept(buffer, chosen(batches, as_it_is))
+    kept = _unchanged_batches(buffer, chosen(batches, as_it_is))
     if as_it_is.all():
         runs = merged_runs([kept.runs])
         return Outgoing(kept.source, kept.starts, kept.sizes, kept.records, kept.first_offsets, runs, has_crc=True)
@@ -110,7 +110,7 @@ def _sendable(batches: Batches, view: View) -> Flags:
     return whole
 
 
-def _kept(buffer: Bytes, batches: Batches) -> _Pieces:
+def _unchanged_batches(buffer: Bytes, batches: Batches) -> _Pieces:
     source = np.frombuffer(memoryview(buffer).toreadonly(), np.uint8)
     counts, bases = batches.headers["records"].astype(np.int64), batches.base_offsets
     return _Pieces(source, batches.positions, batches.sizes, counts, bases, np.column_stack((bases, counts)))

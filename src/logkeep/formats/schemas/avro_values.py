@@ -33,7 +33,7 @@ class AvroReader:
         try:
             parsed = [fastavro.parse_schema(json.loads(text), named_schemas=named) for text in texts]
         except Exception as error:  # what fastavro raises for a schema that is none is not one family
-            raise Undecodable(f"its schema cannot be used: {_said(error)}") from error
+            raise Undecodable(f"its schema cannot be used: {_error_text(error)}") from error
         self._schema, shape = parsed[-1], _Shape(named)
         shape.visit(self._schema, ())
         if any(shape.parts(each) > _MOST_PARTS for each in named):
@@ -54,7 +54,7 @@ class AvroReader:
         except RecursionError as error:
             raise Undecodable("it is nested too deep") from error
         except Exception as error:  # as above, for bytes that are no value
-            raise Undecodable(f"it is no value of its schema: {_said(error)}") from error
+            raise Undecodable(f"it is no value of its schema: {_error_text(error)}") from error
         if stream.tell() != len(body):
             raise Undecodable("bytes are left after its value")
         return found
@@ -127,7 +127,7 @@ class _Shape:
         return self._empty[name]
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 

@@ -44,14 +44,14 @@ def _s3(manifest: CopyManifest, head: dict[str, object]) -> bytes:
     document = {
         "statusCode": "completed",
         **head,
-        "snapshotFiles": {"files": _named(manifest.snapshot_files)},
-        "segmentFiles": {"files": _named(manifest.segment_files)},
+        "snapshotFiles": {"files": _file_entries(manifest.snapshot_files)},
+        "segmentFiles": {"files": _file_entries(manifest.segment_files)},
     }
     times = f',"createdAt":{_seconds(manifest.created)},"modifiedAt":{_seconds(manifest.modified)}}}'
     return (json.dumps(document, separators=(",", ":"))[:-1] + times).encode()
 
 
-def _named(files: Sequence[StoredFile]) -> dict[str, dict[str, str]]:
+def _file_entries(files: Sequence[StoredFile]) -> dict[str, dict[str, str]]:
     return {each.name: {} for each in files}
 
 

@@ -78,7 +78,7 @@ def changes(records: TransactionColumns, most_rows: int = _MOST_ROWS) -> Iterato
         elif status == kernels.ROOM:  # one transaction has more changes than there are rows
             rows = np.empty((2 * len(rows), kernels.COLUMNS), np.int64)
     if status == kernels.BAD:
-        raise _told(records, at)
+        raise _decode_error(records, at)
 
 
 def warm() -> None:
@@ -117,9 +117,9 @@ def _batch(records: TransactionColumns, data: npt.NDArray[np.uint8], rows: Longs
         pa.array(np.clip(records.time_ms[of], *_TIMES_MS)).cast(SCHEMA.field("time").type),
         pa.array(records.session[of]),
         pa.array(records.cxid[of].astype(np.int32)),
-        _named(records.kind[of]),
+        _op_names(records.kind[of]),
         pa.array(rows[:, kernels.PART].astype(np.int32)),
-        _named(rows[:, kernels.KIND]),
+        _op_names(rows[:, kernels.KIND]),
         _paths(data, rows),
         _optional(rows[:, kernels.DATA_SIZE]),
         _optional(rows[:, kernels.VERSION]).cast(pa.int32()),
@@ -135,7 +135,7 @@ def _optional(numbers: Longs) -> pa.Array:
     return pa.array(numbers, mask=numbers == kernels.NONE)
 
 
-def _named(kinds: Longs) -> pa.Array:
+def _op_names(kinds: Longs) -> pa.Array:
     known, indices = np.unique(kinds, return_inverse=True)
     words = pa.array([OPS[int(kind)] for kind in known], pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(indices.astype(np.int32)), words).cast(pa.string())
@@ -151,7 +151,7 @@ def _paths(data: npt.NDArray[np.uint8], rows: Longs) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(rows), buffers)
 
 
-def _told(records: TransactionColumns, row: int) -> Damaged:
+def _decode_error(records: TransactionColumns, row: int) -> Damaged:
     """Raise the error of `decode`; if it finds none, kernel and decoder disagree, which is an error too."""
     begin = int(records.body_at[row])
     decode(bytes(records.data[begin : begin + int(records.body_bytes[row])]))

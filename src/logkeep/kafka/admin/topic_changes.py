@@ -64,7 +64,7 @@ def create_topics(
             }
             for found in cluster.ask_any("CreateTopics", fields).topics:
                 if found.error_code == OK:
-                    made[found.name] = _made(found)
+                    made[found.name] = _made_topic(found)
                     refused.pop(found.name, None)
                 else:
                     refused[found.name] = _refusal(found.name, "CreateTopics", found)
@@ -95,7 +95,7 @@ def _creation(topic: NewTopic) -> dict[str, Any]:
     }
 
 
-def _made(found: Any) -> MadeTopic:
+def _made_topic(found: Any) -> MadeTopic:
     configs = tuple(
         ConfigValue(c.name, None if c.is_sensitive else c.value, c.config_source, c.read_only, c.is_sensitive)
         for c in found.configs or ()

@@ -189,7 +189,7 @@ def _password(mechanism: Mechanism, entry: JaasEntry, path: Path) -> Sasl:
     return Sasl(mechanism, entry.options["username"], PropertySecret(path, "sasl.jaas.config", "password"))
 
 
-def _words(command: str, path: Path) -> tuple[str, ...]:
+def _split_command(command: str, path: Path) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(command))
     except ValueError as error:
@@ -209,7 +209,7 @@ def _file_of(url: str) -> str:
 def _token(found: Mapping[str, str], origin: OriginFile) -> SecretPlace:
     command = found.get("logkeep.oauthbearer.token.command", "").strip()
     if command:
-        return CommandSecret(_words(command, origin.path), origin)
+        return CommandSecret(_split_command(command, origin.path), origin)
     file = found.get("logkeep.oauthbearer.token.file", "").strip()
     file = file or _file_of(found.get("sasl.oauthbearer.token.endpoint.url", "").strip())
     if file and "\0" not in file:

@@ -73,7 +73,7 @@ def _segment_index(target: DatasetTarget, found: _Segment, name: str, *, dry_run
     if found.notes.lost:
         gap = found.notes.lost[0]
         what = f"it lists records from offset {gap.start} on that cannot be read; it was left as it is"
-        return IndexResult(name, found.entries, False, _kept("records-lost", name, what))
+        return IndexResult(name, found.entries, False, _left_as_it_is("records-lost", name, what))
     changed = target.read(name) != found.index
     if changed and not dry_run:
         target.put(name, found.index)
@@ -89,7 +89,7 @@ def _partition_index(
     lost = [s.start for s in reader.segments[there[0] :] if s.segment is None] if there else []
     if lost:
         what = f"it lists the segment from offset {lost[0]}, which is not there; it was left as it is"
-        return IndexResult(name, len(listed), False, _kept("gap", name, what))
+        return IndexResult(name, len(listed), False, _left_as_it_is("gap", name, what))
     data = FIRST_BYTE + b"".join(each.encoded() for each in listed)
     changed = target.read(name) != data
     if changed and not dry_run:
@@ -97,7 +97,7 @@ def _partition_index(
     return IndexResult(name, len(listed), changed)
 
 
-def _kept(code: str, name: str, what: str) -> Finding:
+def _left_as_it_is(code: str, name: str, what: str) -> Finding:
     return Finding(
         code=code,
         severity=Severity.DAMAGE,

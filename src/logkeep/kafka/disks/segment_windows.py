@@ -54,7 +54,7 @@ def windows_of(file: int, from_byte: int = 0, to_byte: int | None = None, after:
         walked = Walk(walk(b"").batches, WalkEnd.DAMAGED, 0, problem) if problem else walk(view, after)
         cut_by_us = walked.stop is WalkEnd.TORN and at + want < size
         if cut_by_us and not walked.stopped_at:
-            want = _whole(view)
+            want = _batch_size(view)
             continue
         stuck = walked.stop is not WalkEnd.END and not cut_by_us
         yield SegmentWindow(at, view, walked, stuck)
@@ -92,7 +92,7 @@ def opened(path: Path) -> Iterator[int]:
         os.close(file)
 
 
-def _whole(view: memoryview) -> int:
+def _batch_size(view: memoryview) -> int:
     """The size of the batch that does not fit."""
     if len(view) < OVERHEAD_BYTES:
         return OVERHEAD_BYTES

@@ -87,7 +87,7 @@ class ArchivedGroups:
         at_ms = until_ms if question.at_ms is None else question.at_ms
         topics = self._topics(r.topics for r in results)
         sure = [
-            SurePosition(_named(p, topics), log.sure(at_ms, p.record_offset))
+            SurePosition(_with_topic(p, topics), log.sure(at_ms, p.record_offset))
             for r, log in zip(results, logs, strict=True)
             for p in r.positions
         ]
@@ -106,7 +106,7 @@ class ArchivedGroups:
         if question.groups and not any(r.seen for r in results):
             raise _no_group(question, (name for r in results for name in r.names))
         topics = self._topics(r.topics for r in results)
-        rows = [_named(c, topics) for r in results for c in r.commits]
+        rows = [_with_topic(c, topics) for r in results for c in r.commits]
         rows.sort(key=lambda c: (c.written_ms, c.group, c.record_offset))
         complete = self._every_record(cuts, [r.shape for r in results])
         return CommitHistory(tuple(rows), complete, _summed(r.unknown for r in results))
@@ -218,7 +218,7 @@ class ArchivedGroups:
         return names
 
 
-def _named(row: Named, topics: Mapping[str, str]) -> Named:
+def _with_topic(row: Named, topics: Mapping[str, str]) -> Named:
     """With the name of a share group's topic, or its id if no archived record names it."""
     return row if row.topic else msgspec.structs.replace(row, topic=topics.get(row.topic_id, row.topic_id))
 

@@ -137,13 +137,13 @@ class _Found:
 
 
 def is_format(objects: Sequence[ObjectInfo], wanted: str) -> bool:
-    return any(True for _ in _found(objects, wanted))
+    return any(True for _ in _find_files(objects, wanted))
 
 
 def open_files(store: Store, objects: Sequence[ObjectInfo], wanted: str) -> DatasetReader:
     """The dataset in a directory or bucket."""
     logs: dict[tuple[str, int], dict[str, list[_Found]]] = {}
-    for each in _found(objects, wanted):
+    for each in _find_files(objects, wanted):
         logs.setdefault((each.topic, each.partition), {}).setdefault(each.copy, []).append(each)
     for log in _marked_empty(objects) if wanted != TRIVADIS else ():
         logs.setdefault(log, {"": []})
@@ -159,7 +159,7 @@ def open_files(store: Store, objects: Sequence[ObjectInfo], wanted: str) -> Data
     return DatasetReader(_LABELS[wanted], topics, tuple(partitions), {}, tuple(findings))
 
 
-def _found(objects: Iterable[ObjectInfo], wanted: str) -> Iterator[_Found]:
+def _find_files(objects: Iterable[ObjectInfo], wanted: str) -> Iterator[_Found]:
     for info in objects:
         if wanted == TRIVADIS:
             if real := _REAL.fullmatch(info.name):

@@ -38,7 +38,7 @@ def find_in_dataset(reader: DatasetReader, asked: RecordQuestion, subject: str) 
 
 def _first(partition: PartitionReader, asked: RecordQuestion, room: int) -> list[FoundRecord]:
     found: list[FoundRecord] = []
-    for batch in _wanted(partition, asked):
+    for batch in _matching_records(partition, asked):
         found += found_in(partition.partition, batch[: room - len(found)])
         if len(found) >= room:
             break
@@ -48,7 +48,7 @@ def _first(partition: PartitionReader, asked: RecordQuestion, room: int) -> list
 def _last(partition: PartitionReader, asked: RecordQuestion) -> list[FoundRecord]:
     """One more than is wanted, so that it is known whether there are others."""
     kept: list[pa.RecordBatch] = []
-    for batch in _wanted(partition, asked):
+    for batch in _matching_records(partition, asked):
         kept.append(batch)
         while sum(each.num_rows for each in kept[1:]) > asked.limit:
             del kept[0]
@@ -56,7 +56,7 @@ def _last(partition: PartitionReader, asked: RecordQuestion) -> list[FoundRecord
     return found[max(len(found) - asked.limit - 1, 0) :]
 
 
-def _wanted(partition: PartitionReader, asked: RecordQuestion) -> Iterator[pa.RecordBatch]:
+def _matching_records(partition: PartitionReader, asked: RecordQuestion) -> Iterator[pa.RecordBatch]:
     for batch in partition.records(ReadNotes(), asked.offset or 0):
         if asked.exactly:
             batch = batch.filter(pc.equal(batch["offset"], asked.offset))  # noqa: PLW2901 - the same batch, narrower

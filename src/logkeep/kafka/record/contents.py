@@ -247,15 +247,15 @@ def _partition(
         records=max(totals.records - buried, 0) if totals else 0,
         stored_bytes=totals.stored_bytes if totals else 0,
         plain_bytes=totals.plain_bytes if totals else 0,
-        oldest_ms=_known(totals.base_time_ms if totals else -1),
-        newest_ms=_known(totals.max_time_ms if totals else -1),
+        oldest_ms=_known_time(totals.base_time_ms if totals else -1),
+        newest_ms=_known_time(totals.max_time_ms if totals else -1),
         at_most=totals is not None and (totals.end > log.end or (folded_to is not None and log.end < folded_to)),
         buried=buried,
         folded_to=folded_to,
     )
 
 
-def _known(time_ms: int) -> int | None:
+def _known_time(time_ms: int) -> int | None:
     """Producers may leave times out (-1), and some write even smaller numbers."""
     return time_ms if time_ms >= 0 else None
 

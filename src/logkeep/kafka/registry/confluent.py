@@ -55,7 +55,7 @@ class ConfluentApi:
     def listing(self) -> Listed:
         """Every version of every subject, deleted ones too."""
         live = set(self._subjects("/subjects"))
-        return tuple(found for subject in self.subjects() for found in self._of(subject, live))
+        return tuple(found for subject in self.subjects() for found in self._versions(subject, live))
 
     def subjects(self) -> list[str]:
         """All subjects, deleted ones too."""
@@ -64,7 +64,7 @@ class ConfluentApi:
     def _subjects(self, path: str) -> list[str]:
         return self._typed(expect_api(self._get(path)), list[str])
 
-    def _of(self, subject: str, live: set[str]) -> Iterator[tuple[str, int, bool]]:
+    def _versions(self, subject: str, live: set[str]) -> Iterator[tuple[str, int, bool]]:
         path = f"/subjects/{quote(subject, safe='')}/versions"
         there = set(self._list(path, SchemaVersion)) if subject in live else set()
         for version in sorted({*self._list(f"{path}?deleted=true", SchemaVersion), *there}):

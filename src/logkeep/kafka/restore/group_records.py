@@ -51,7 +51,7 @@ class GroupRecordsCheck:
             return with_doubts(plan, recreated, lambda target, at: self._doubt(logs, target, at))
 
     def _doubt(self, logs: LiveLogs, target: TopicPartition, at: int) -> Reason | None:
-        kept = self._kept.get((self._logs[target].log, target))
+        kept = self._kept_offsets.get((self._logs[target].log, target))
         if kept is not None and kept.topic_id == self._present[target.topic] and at <= kept.end:
             return None
         if (target, at) not in self._found:
@@ -86,7 +86,7 @@ class GroupRecordsCheck:
         return self._view.segments({log.log: Range(log.start, log.end) for log in self._logs.values()})
 
     @cached_property
-    def _kept(self) -> Mapping[tuple[LogName, TopicPartition], KeptOffsets]:
+    def _kept_offsets(self) -> Mapping[tuple[LogName, TopicPartition], KeptOffsets]:
         """Where a finished restore to this cluster has put archived logs, at their own offsets."""
         return dict(kept_offsets(self._restores, self._cluster.known().cluster_id))
 

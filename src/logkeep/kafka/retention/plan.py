@@ -138,7 +138,7 @@ def _judge(
     if reason := _why_kept(facts.newest, topic):
         return {}, TopicTrim(*topic, rule.text, False, reason)
     newer = sum(backup.id >= facts.newest.id for backup in facts.backups if _recorded(backup, topic))
-    force = in_force(_seen(facts, topic), now, wanted.grace, newer)
+    force = in_force(_seen_guarantees(facts, topic), now, wanted.grace, newer)
     limits = _limits(rule, force.guarantee)
     if reason := _why_not_by_rule(limits, force, wanted):
         return {}, TopicTrim(*topic, rule.text, False, reason)
@@ -162,7 +162,7 @@ def _why_kept(newest: BackupFacts, topic: TopicId) -> str:
     return ""
 
 
-def _seen(facts: ArchiveFacts, topic: TopicId) -> list[SeenGuarantee]:
+def _seen_guarantees(facts: ArchiveFacts, topic: TopicId) -> list[SeenGuarantee]:
     """What each backup says of a topic, oldest first. Damaged ones count too: they may have seen a higher guarantee."""
     found = ((backup, _recorded(backup, topic)) for backup in facts.backups)
     return [SeenGuarantee(backup.committed, one) for backup, one in found if one is not None]

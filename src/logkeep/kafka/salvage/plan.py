@@ -24,7 +24,7 @@ from logkeep.kafka.salvage.facts import CarriedOver, carried_over, carried_topic
 from logkeep.kafka.salvage.findings import INCOMPLETE, copy_findings, group_findings, history_findings, tier_findings
 from logkeep.kafka.salvage.groups_task import FoundGroup, PositionsUnit, SalvagedGroups, read_positions
 from logkeep.kafka.salvage.inventory import Inventory, missing_partitions, take_inventory
-from logkeep.kafka.salvage.past import last_archived, past_of
+from logkeep.kafka.salvage.past_on_disk import last_archived, past_of
 from logkeep.kafka.salvage.survey_task import SalvageSurvey, SalvageSurveyUnit, survey
 from logkeep.kafka.salvage.units import PlannedSalvageUnit, plan_units, sources_of
 from logkeep.kafka.topic_selection import choose_topics
@@ -113,7 +113,7 @@ def _read_groups(
     inventory: Inventory, image: ClusterImage | None, engine: Engine
 ) -> tuple[list[FoundGroup], list[Finding]]:
     topic = [t for t in inventory.topics if t.name == POSITIONS_TOPIC]
-    found = [_found(s, inventory, image) for s in _survey(topic, inventory, image, {}, engine)]
+    found = [_found_log(s, inventory, image) for s in _survey(topic, inventory, image, {}, engine)]
     units = [PositionsUnit(f.log.partition, tuple(sources_of(f, Range(0, max(f.taken.end, 1))))) for f in found]
     read = engine.map(read_positions, units, SalvagedGroups, label="groups", weight=lambda u: u.size_bytes)
     groups = [group for one in read for group in one.groups]
@@ -162,7 +162,7 @@ def _decide(
     at = {log: b.last_offset for log, r in same.items() if (b := last_archived(r, archived)) is not None}
     read_from = {log: min(r.end, r.last_stable, at.get(log, r.end) + 1) for log, r in same.items()}
     surveys = _survey(topics, inventory, image, read_from, engine, at)
-    found = [_found(s, inventory, image) for s in surveys]
+    found = [_found_log(s, inventory, image) for s in surveys]
     pasts = {f.log: past_of(f, same[f.log], archived) for f in found if f.log in same}
     decisions = [decide(f, known.get(f.log), pasts.get(f.log, PastVerdict.SAME)) for f in found]
     broken = {d.found.log for d in decisions if d.cause.new_history}
@@ -171,11 +171,11 @@ def _decide(
     restarted = [replace(t, partitions=tuple(p for p in t.partitions if (t.name, p.index) in broken)) for t in topics]
     again = {(s.topic, s.partition): s for s in _survey(restarted, inventory, image, {}, engine)}
     surveys = [again.get((s.topic, s.partition), s) for s in surveys]
-    found = [_found(s, inventory, image) for s in surveys]
+    found = [_found_log(s, inventory, image) for s in surveys]
     return [decide(f, known.get(f.log), pasts.get(f.log, PastVerdict.SAME)) for f in found], surveys
 
 
-def _found(surveyed: SalvageSurvey, inventory: Inventory, image: ClusterImage | None) -> FoundLog:
+def _found_log(surveyed: SalvageSurvey, inventory: Inventory, image: ClusterImage | None) -> FoundLog:
     log = TopicPartition(surveyed.topic, surveyed.partition)
     watermark = max(c.high_watermark for c in inventory.copies[log])
     replicas = len(image.replicas_of(*log)) if image is not None else 0

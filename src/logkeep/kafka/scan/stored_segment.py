@@ -52,7 +52,7 @@ class ScannedSegment:
     def chosen(self, rows: Longs, near_bytes: int = NEAR_BYTES) -> Iterator[BatchStretch]:
         """The batches with these rising numbers, in order. Raises Damaged, WrongIndex or a StoreError."""
         if self._whole is not None:
-            yield BatchStretch(self._whole.buffer, _taken(self._whole.batches, rows))
+            yield BatchStretch(self._whole.buffer, _take_rows(self._whole.batches, rows))
         elif self._log.codec is Codec.NONE or self._log.fits(self.index):
             for group in read_together(self.index, rows, near_bytes):
                 yield self._group(group)
@@ -87,7 +87,7 @@ class ScannedSegment:
         if not self._agrees(first, batches):
             self._refuse_index()
             raise Damaged(NOT_WRITTEN, subject=self._log.name)
-        return BatchStretch(data, _taken(batches, rows - first))
+        return BatchStretch(data, _take_rows(batches, rows - first))
 
     def _agrees(self, first: int, batches: Batches) -> bool:
         indexed, read = self.index.rows[first : first + len(batches)], index_of(batches).rows
@@ -109,12 +109,12 @@ class ScannedSegment:
                 own = rows[(rows >= at) & (rows < at + len(batches))] - at
                 at += len(batches)
                 if len(own):
-                    yield BatchStretch(buffer, _taken(batches, own))
+                    yield BatchStretch(buffer, _take_rows(batches, own))
             if pieces.problem:
                 raise Damaged(pieces.problem, subject=self._log.name)
             if len(rows) == 0 or at > int(rows[-1]):
                 return
 
 
-def _taken(batches: Batches, rows: Longs) -> Batches:
+def _take_rows(batches: Batches, rows: Longs) -> Batches:
     return Batches(batches.headers[rows], batches.positions[rows])

@@ -10,7 +10,7 @@ from logkeep.kafka.record.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.scan.open_backup import complete_by
 from logkeep.kafka.scan.read import read_range
 from logkeep.kafka.tables.columns import spark_columns
-from logkeep.kafka.tables.decoding import JsonColumns
+from logkeep.kafka.tables.decoded_columns import JsonColumns
 from logkeep.kafka.tables.filters import bounds_of
 from logkeep.kafka.tables.options import TableOptions, parse_options
 from logkeep.kafka.tables.plan import TableUnit, plan_units

@@ -19,7 +19,7 @@ from logkeep.kafka.scan.plan import (
 )
 from logkeep.kafka.scan.times import first_offset_at
 from logkeep.kafka.scan.values import ScanIsolation, ScanRange
-from logkeep.kafka.tables.decoding import archived_schemas
+from logkeep.kafka.tables.decoded_columns import archived_schemas
 from logkeep.kafka.tables.filters import Bounds
 from logkeep.kafka.tables.offsets import wanted_ranges
 from logkeep.kafka.tables.options import TableOptions

@@ -100,20 +100,20 @@ def findings_of(found: KeysFound, *, before_cut: bool) -> list[Finding]:
         return []
     gone = f"{plural(found.keys, 'key')} ({plural(found.records, 'archived record')}), gone from the live log"
     if not before_cut:
-        what = f"a restore brings back {gone} since this backup: {_named(found.listed)}"
+        what = f"a restore brings back {gone} since this backup: {_first_keys(found.listed)}"
         return [Finding(code="deleted-since", severity=Severity.NOTE, where=where, what=what)]
     return [
         Finding(
             code=KEYS_RETURN,
             severity=Severity.WARNING,
             where=where,
-            what=f"a restore would bring back {gone} without an archived tombstone: {_named(found.listed)}",
+            what=f"a restore would bring back {gone} without an archived tombstone: {_first_keys(found.listed)}",
             remedy="run `logkeep kafka backup`, which compares the log and leaves them out, and restore that backup",
         )
     ]
 
 
-def _named(listed: Iterable[ReturningKey]) -> str:
+def _first_keys(listed: Iterable[ReturningKey]) -> str:
     some = list(listed)
     named = [f"offset {key.offsets[0]}, key with SHA-256 {key.key_sha256}" for key in some[:_NAMED_KEYS]]
     return "; ".join([*named, *(["and others"] if len(some) > _NAMED_KEYS else [])])

@@ -8,7 +8,7 @@ from functools import cached_property
 from logkeep.errors import AlreadyExists, Damaged, ObjectMissing, UnknownBackup, UsageError
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.model.time import rfc3339
-from logkeep.repository.backups.detached import derived_failure, detached_requests
+from logkeep.repository.backups.detached_backup import derived_failure, detached_requests
 from logkeep.repository.backups.journal import BackupRequest, open_ids, read_request, receipts
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.states import Completed, Failed, State, decided, undecided

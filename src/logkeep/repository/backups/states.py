@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from logkeep.model.ids import BackupId
-from logkeep.repository.backups.detached import is_detached
+from logkeep.repository.backups.detached_backup import is_detached
 from logkeep.repository.backups.journal import BackupRequest
 from logkeep.repository.chain.fold import BackupEntry, Folded
 

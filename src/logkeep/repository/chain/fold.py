@@ -294,7 +294,7 @@ class Folding:
                 pass
 
     def _delete(self, action: DeleteAction, where: str) -> None:
-        for backup_id in [self._known(i, where).id for i in action.ids]:
+        for backup_id in [self._completed_entry(i, where).id for i in action.ids]:
             del self._completed[backup_id]
         self._forget_replacements()
         self._trims = [t for t in self._trims if any(i < t.before for i in self._completed)]
@@ -351,7 +351,7 @@ class Folding:
 
     def _trim(self, action: TrimAction, where: str) -> None:
         for lost in action.backups:
-            entry = self._known(lost.id, where)
+            entry = self._completed_entry(lost.id, where)
             if lost.id >= action.before:
                 raise Damaged(f"the commit trims backup {lost.id}, which is not before {action.before}", subject=where)
             taken = added(entry.trimmed, TrimmedAway(lost.segments, lost.records, lost.stored_bytes))
@@ -363,14 +363,14 @@ class Folding:
             raise Damaged(f"backup id {backup_id} is not larger than {self._last_id}", subject=where)
         self._last_id = backup_id
 
-    def _known(self, backup_id: int, where: str) -> BackupEntry:
+    def _completed_entry(self, backup_id: int, where: str) -> BackupEntry:
         entry = self._completed.get(backup_id)
         if entry is None:
             raise Damaged(f"the commit refers to backup {backup_id}, which does not exist", subject=where)
         return entry
 
     def _pin(self, backup_id: int, reason: str | None, where: str) -> None:
-        entry = self._known(backup_id, where)
+        entry = self._completed_entry(backup_id, where)
         self._completed[backup_id] = msgspec.structs.replace(entry, hold=reason)
 
     def _replace(self, action: ReplaceAction, generation: int, time: str) -> None:

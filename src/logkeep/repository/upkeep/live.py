@@ -13,7 +13,7 @@ from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId
 from logkeep.repository.backups.catch_ups import catch_up_receipts
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
-from logkeep.repository.backups.detached import detached_requests
+from logkeep.repository.backups.detached_backup import detached_requests
 from logkeep.repository.backups.journal import open_ids, receipts
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.source import read_manifest

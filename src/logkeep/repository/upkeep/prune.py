@@ -9,7 +9,7 @@ from datetime import datetime
 
 from logkeep.errors import Locked, UsageError
 from logkeep.model.ids import BackupId
-from logkeep.repository.backups.detached import CLOCK_SKEW, deadline_of, detached_requests
+from logkeep.repository.backups.detached_backup import CLOCK_SKEW, deadline_of, detached_requests
 from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.backups.verdicts import BackupVerdict
 from logkeep.repository.chain.actions import DeleteAction, FailedAction

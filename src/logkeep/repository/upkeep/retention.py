@@ -154,7 +154,7 @@ def decide(candidates: Sequence[Candidate], policy: Policy, now: datetime) -> li
         return [RetentionVerdict(c.id, True, ("no policy",)) for c in ordered]
     counted = [c for c in reversed(ordered) if c.good and c.committed <= now]
     safe = _safe(ordered, counted, policy)
-    wanted = _wanted(counted, policy, now)
+    wanted = _kept_by_rules(counted, policy, now)
     surplus = _surplus(counted, policy, safe, wanted)
     any_good = any(c.good for c in ordered)
 
@@ -200,7 +200,7 @@ def _safe(ordered: Sequence[Candidate], counted: Sequence[Candidate], policy: Po
     return reasons
 
 
-def _wanted(counted: Sequence[Candidate], policy: Policy, now: datetime) -> _Reasons:
+def _kept_by_rules(counted: Sequence[Candidate], policy: Policy, now: datetime) -> _Reasons:
     """What the rules keep; everything, if `keep_count` is the only rule."""
     reasons = _Reasons()
     last = policy.keep_last or 0

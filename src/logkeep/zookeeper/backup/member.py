@@ -130,8 +130,10 @@ class MemberRun:
 
     def snapshot_units(self) -> list[SnapshotCopyUnit]:
         """Snapshots that are not archived yet. Unreadable ones are tried again: they may have been unfinished."""
-        wanted = [f for f in self._seen.snapshots if f.path.name not in self.snapshots and not self._is_known(f)]
-        packed = {f.zxid for f in self._seen.snapshots if f.name.packing is not SnapshotPacking.PLAIN}
+        wanted = [
+            f for f in self._listed_files.snapshots if f.path.name not in self.snapshots and not self._is_known(f)
+        ]
+        packed = {f.zxid for f in self._listed_files.snapshots if f.name.packing is not SnapshotPacking.PLAIN}
         return [
             SnapshotCopyUnit(
                 path=str(f.path),
@@ -175,7 +177,7 @@ class MemberRun:
 
     def _held_snapshots(self) -> Iterator[int]:
         """zxids of snapshots on its disk that are archived, by this backup or an earlier one."""
-        for file in self._seen.snapshots:
+        for file in self._listed_files.snapshots:
             if file.path.name in self.snapshots or self._is_known(file):
                 yield file.zxid
 
@@ -183,11 +185,11 @@ class MemberRun:
         """The last logged transaction beyond the server's zxid, which it must reach soon if it is its log; 0: none."""
         if self.state is None:
             return 0
-        return logged_to(self._seen.logs, self.ends, self.largest_record, self.chunk_bytes)
+        return logged_to(self._listed_files.logs, self.ends, self.largest_record, self.chunk_bytes)
 
     def note_lag(self, other_server: ServerState, logged: int) -> None:
         """Its zxid stays below what was logged before it was asked."""
-        self.overtaken, self.lagging = logged, not processes_all(other_server, self._seen.current_epoch)
+        self.overtaken, self.lagging = logged, not processes_all(other_server, self._listed_files.current_epoch)
         self.forget_answers(other_server)
 
     def forget_answers(self, other_server: ServerState | None) -> None:
@@ -203,7 +205,7 @@ class MemberRun:
 
     def log_units(self) -> list[tuple[LogToRead, LogCopyUnit]]:
         self.rereads = False
-        logs = logs_to_read(self._seen.logs, self.ends, self.continued.kept_to)
+        logs = logs_to_read(self._listed_files.logs, self.ends, self.continued.kept_to)
         cap = self.state.zxid if self.state is not None else None
         alone = self.state is not None and self.state.mode == "standalone"
         proven = proven_by((s.kept for s in self.snapshots.values()), cap, alone=alone)
@@ -243,15 +245,15 @@ class MemberRun:
                 return piece.start_at
         return copied.end_at + 1
 
-    def _held(self, file: FoundFile) -> tuple[KnownRecords, ...]:
+    def _archived_runs(self, file: FoundFile) -> tuple[KnownRecords, ...]:
         """Archived records that may be logged again in a file."""
         runs = [self._run_of(p.kept) for p in self.logs]
         if self.continued.kept_to is not None:
-            runs += archived_runs(file, self._seen.logs, self.continued, self.open_files)
+            runs += archived_runs(file, self._listed_files.logs, self.continued, self.open_files)
         return tuple(runs)
 
     def _run_of(self, kept: ArchivedLog) -> KnownRecords:
-        path = next((str(log.path) for log in reversed(self._seen.logs) if log.path.name == kept.name), "")
+        path = next((str(log.path) for log in reversed(self._listed_files.logs) if log.path.name == kept.name), "")
         start_at, pinned = self.positions[kept.name, kept.first].start_at, self.open_files.path_of(path)
         return KnownRecords(kept.first, kept.last, kept.last_adler, path, pinned, start_at)
 
@@ -270,7 +272,7 @@ class MemberRun:
     def _adjacent(self, file: str, end_at: int, position: PiecePosition) -> bool:
         if file == position.file:
             return end_at == position.joins_at
-        names = [log.path.name for log in self._seen.logs]
+        names = [log.path.name for log in self._listed_files.logs]
         next_one = position.file in names[1:] and names[names.index(position.file) - 1] == file
         return next_one and position.joins_at == HEADER_BYTES and self.closed_at.get(file) == end_at
 
@@ -312,21 +314,21 @@ class MemberRun:
             name=self.place.name,
             version=state.version if state else "",
             host=self.place.host,
-            data_dir=str(self._seen.snapshot_dir) if self.place.origin is FileOrigin.DISK else "",
-            log_dir=str(self._seen.log_dir) if self.place.origin is FileOrigin.DISK else "",
+            data_dir=str(self._listed_files.snapshot_dir) if self.place.origin is FileOrigin.DISK else "",
+            log_dir=str(self._listed_files.log_dir) if self.place.origin is FileOrigin.DISK else "",
             role=state.mode if state else "",
             zxid=self.state.zxid if self.state else None,
-            current_epoch=self._seen.current_epoch,
-            accepted_epoch=self._seen.accepted_epoch,
+            current_epoch=self._listed_files.current_epoch,
+            accepted_epoch=self._listed_files.accepted_epoch,
             voters=self.voters,
         )
 
     @property
     def seen(self) -> ServerFiles:
-        return self._seen
+        return self._listed_files
 
     @property
-    def _seen(self) -> ServerFiles:
+    def _listed_files(self) -> ServerFiles:
         if self.found is None:
             raise RuntimeError("the directories were not listed yet")
         return self.found
@@ -334,10 +336,10 @@ class MemberRun:
     @property
     def lacks_logs(self) -> bool:
         """A server has a log as soon as it has a transaction: without any, they are in another directory."""
-        return not self._seen.logs
+        return not self._listed_files.logs
 
     def newest_log(self) -> FoundFile | None:
-        return self._seen.logs[-1] if self._seen.logs else None
+        return self._listed_files.logs[-1] if self._listed_files.logs else None
 
     def _is_known(self, file: FoundFile) -> bool:
         """A server may write a snapshot again under its old name: only equal bytes are the same snapshot."""
@@ -363,7 +365,7 @@ class MemberRun:
             tail_from=max(proven, default=0) if cap is None else None,
             largest_record=self.largest_record,
             chunk_bytes=self.chunk_bytes,
-            held=self._held(log.file),
+            held=self._archived_runs(log.file),
         )
 
     def _archived_snapshot(self, unit: SnapshotCopyUnit, copied: CopiedSnapshot) -> ArchivedSnapshot:

@@ -29,7 +29,7 @@ def copy_again(
     members: Sequence[MemberRun], damaged: Sequence[ArchivedLog | ArchivedSnapshot], engine_for: EngineFor
 ) -> list[CopiedAgain]:
     """Those that could be copied again. Nothing is stored of the others."""
-    wanted = _wanted(members, damaged)
+    wanted = _units_to_recopy(members, damaged)
     engine = engine_for(sum(u.size_bytes for _, u in wanted.logs) + sum(u.size_bytes for _, u in wanted.snapshots))
     logs = engine.map(
         copy_log, [unit for _, unit in wanted.logs], CopiedLog, label="again", weight=lambda u: u.size_bytes
@@ -48,7 +48,7 @@ def copy_again(
     return [one for one in found if one.stored.plain_sha256 == one.kept.sha256]
 
 
-def _wanted(members: Sequence[MemberRun], damaged: Sequence[ArchivedLog | ArchivedSnapshot]) -> _Wanted:
+def _units_to_recopy(members: Sequence[MemberRun], damaged: Sequence[ArchivedLog | ArchivedSnapshot]) -> _Wanted:
     wanted = _Wanted([], [])
     for member in members:
         for kept in (one for one in damaged if (one.member, one.history) == (member.place.name, member.history)):

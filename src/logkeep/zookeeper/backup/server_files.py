@@ -82,7 +82,7 @@ def list_files(place: MemberPlace) -> ServerFiles:
         _number(snapshot_dir / "acceptedEpoch"),
     )
     if not seen.snapshots and not seen.logs:
-        raise DataDirUnusable("there is no snapshot and no log", subject=_both(snapshot_dir, log_dir))
+        raise DataDirUnusable("there is no snapshot and no log", subject=_both_paths(snapshot_dir, log_dir))
     return seen
 
 
@@ -168,5 +168,5 @@ def not_allowed(path: Path) -> DataDirUnusable:
     )
 
 
-def _both(one: Path, other: Path) -> str:
+def _both_paths(one: Path, other: Path) -> str:
     return str(one) if one == other else f"{one}, {other}"

@@ -153,7 +153,7 @@ def encoded(info: BackupInfo) -> bytes:
 
 
 def read_info(bundle: Path) -> BackupInfo:
-    """Raises Damaged for a document that is missing or makes no sense, FormatTooNew for one from the future."""
+    """Raises Damaged for a document that is missing or breaks its schema, FormatTooNew for one from the future."""
     path = layout.info_path(bundle)
     try:
         with path.open("rb") as file:
@@ -162,11 +162,11 @@ def read_info(bundle: Path) -> BackupInfo:
         why = (error.strerror or "unknown reason").lower()
         raise Damaged(f"it cannot be read: {why}", subject=str(path), remedy=WITHOUT_DOCUMENT) from error
     if len(data) > _LARGEST_BYTES:
-        raise Damaged("it is larger than any of ours", subject=str(path))
+        raise Damaged("it is larger than any document of a backup", subject=str(path))
     try:
         info = msgspec.json.decode(data, type=BackupInfo)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Damaged(f"it makes no sense: {error}", subject=str(path), remedy=WITHOUT_DOCUMENT) from error
+        raise Damaged(f"it does not follow its schema: {error}", subject=str(path), remedy=WITHOUT_DOCUMENT) from error
     if info.version.partition(".")[0] != VERSION.partition(".")[0]:
         raise FormatTooNew(f"it has format {info.version}, this release reads {VERSION}", subject=str(path))
     if int(info.backup_zxid.hex, 16) != info.backup_zxid.decimal:

@@ -19,8 +19,8 @@ from logkeep.model.time import Clock, TokenSource
 from logkeep.repository.object_writer import StoredObject, StoredWriter
 from logkeep.store.directory import os_errors_about
 from logkeep.store.local import LocalStore
+from logkeep.store.local_directories import PARTIAL
 from logkeep.store.local_files import sync_path
-from logkeep.store.local_place import PARTIAL
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.contents import log_entry
 from logkeep.zookeeper.bundle.info_file import document_of, replace_document, sealed_again

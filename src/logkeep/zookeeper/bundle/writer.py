@@ -21,8 +21,8 @@ from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.repository.object_writer import DEFAULT_LEVEL, StoredWriter
 from logkeep.store.directory import os_errors_about
 from logkeep.store.local import LocalStore
+from logkeep.store.local_directories import PARTIAL
 from logkeep.store.local_files import sync_path
-from logkeep.store.local_place import PARTIAL
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.contents import info_of, stored_names
 from logkeep.zookeeper.bundle.document import BackupInfo, encoded, with_seal

@@ -15,8 +15,8 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.spans import joined, outside
+from logkeep.zookeeper.repo.current_record import served_record
 from logkeep.zookeeper.repo.record import ROLE, EnsembleRecord
-from logkeep.zookeeper.repo.replaced import served_record
 from logkeep.zookeeper.timeline.holdings import Holdings
 from logkeep.zookeeper.timeline.plan import Interval, reachable
 from logkeep.zookeeper.timeline.reachable import reaches_of

@@ -25,7 +25,7 @@ from logkeep.repository.object_writer import StoredObject
 from logkeep.repository.parts import ranges
 from logkeep.repository.upkeep.replace import ServedRows, replace_rows, served_rows
 from logkeep.zookeeper.model.archived import ArchivedLog
-from logkeep.zookeeper.repo.replaced import adler_digest
+from logkeep.zookeeper.repo.current_record import adler_digest
 
 
 @dataclass(frozen=True)

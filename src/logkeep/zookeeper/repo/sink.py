@@ -37,6 +37,7 @@ from logkeep.zookeeper.repo.claims import (
     log_cuts,
     snapshot_segment,
 )
+from logkeep.zookeeper.repo.current_record import repaired_record
 from logkeep.zookeeper.repo.record import (
     KIND,
     ROLE,
@@ -52,7 +53,6 @@ from logkeep.zookeeper.repo.record import (
 )
 from logkeep.zookeeper.repo.repair_commit import commit_repairs
 from logkeep.zookeeper.repo.repair_from_server import copied_again, repairs_from_server, rests_on
-from logkeep.zookeeper.repo.replaced import repaired_record
 from logkeep.zookeeper.repo.time_window import first_since, with_whole_objects, within
 from logkeep.zookeeper.repo.view import ArchiveView, damaged_in, digest_at, tree_at_end, view_of
 from logkeep.zookeeper.repo.whole_objects import whole_view
@@ -176,7 +176,7 @@ class ArchiveSink:
             raise UsageError("only bundles can hold files with secrets", remedy="leave --include-secrets out")
         repaired, base = self._repair(gathered.again), self._base()
         self.last = base.record if base is not None else None  # with the objects of today: pieces may be merged
-        held = self._held(gathered, base)
+        held = self._all_included(gathered, base)
         restorable = self._restorable(gathered, held)
         record = _record(self.session.place, ongoing.id, gathered, held, self.last)
         ref = put_attachment(self.session.place, ongoing.id, ROLE, record, self.session.tokens())
@@ -201,7 +201,7 @@ class ArchiveSink:
             commit_repairs(self.session, [repair for _, repair in repairs])
         return tuple(copied_again(one, layout.segment(place.source, repair.old)) for one, repair in repairs)
 
-    def _held(self, gathered: Gathered, base: ArchiveView | None) -> "_Held":
+    def _all_included(self, gathered: Gathered, base: ArchiveView | None) -> "_Held":
         """Everything that the backup will include: what is carried over and still needed, and what is new."""
         old_logs, old_snapshots = carried_over(self.last, gathered.history)
         anew = {(p.kept.member, p.kept.name) for p in gathered.snapshots}

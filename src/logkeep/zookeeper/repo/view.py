@@ -24,11 +24,11 @@ from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member
 from logkeep.zookeeper.model.packing import unpacked_stream
 from logkeep.zookeeper.model.tree import Tree
+from logkeep.zookeeper.repo.current_record import served_record
 from logkeep.zookeeper.repo.record import (
     ROLE,
     EnsembleRecord,
 )
-from logkeep.zookeeper.repo.replaced import served_record
 from logkeep.zookeeper.timeline.object_check import checked_object
 from logkeep.zookeeper.timeline.plan import RestorePath
 from logkeep.zookeeper.timeline.replay import replay

@@ -25,7 +25,7 @@ def whole_view(view: ArchiveView) -> ArchiveView:
     """The same view with one log for every merged object of which it has a part. These logs may overlap others."""
     if not view.within:
         return view
-    found = [(row, _whole(view, row, pieces)) for row, pieces in _merged(view)]
+    found = [(row, _log_of_object(view, row, pieces)) for row, pieces in _merged(view)]
     alone = tuple(log for log in view.record.logs if log.token not in view.within)
     record = msgspec.structs.replace(view.record, logs=(*alone, *(log for _, log in found)))
     return replace(view, record=record, rows={**view.rows, **{row.token: row for row, _ in found}}, within={})
@@ -40,7 +40,7 @@ def _merged(view: ArchiveView) -> Iterator[tuple[Segment, list[ArchivedLog]]]:
         yield view.rows[some[0].token], some
 
 
-def _whole(view: ArchiveView, row: Segment, pieces: Sequence[ArchivedLog]) -> ArchivedLog:
+def _log_of_object(view: ArchiveView, row: Segment, pieces: Sequence[ArchivedLog]) -> ArchivedLog:
     """Only pieces of one epoch are merged: their zxids are consecutive."""
     last, log = row.first + row.records - 1, join_pieces(pieces, row)
     if log.last == last:

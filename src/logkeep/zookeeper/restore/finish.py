@@ -74,7 +74,7 @@ def _end(target: ServerTarget, disk: Disk, ask: Ask, *, forward: bool) -> Restor
         journal.restore,
         outcome,
         tuple(str(p.data_dir) for p in places),
-        _kept(journal, places),
+        _kept_paths(journal, places),
         seen.unchecked,
         findings,
         tuple(_next_steps(outcome, journal)),
@@ -140,7 +140,7 @@ def _back(journal: RestoreJournal, places: Sequence[ServerDirectories], disk: Di
     return RestoreEndState.OLD
 
 
-def _kept(journal: RestoreJournal, places: Sequence[ServerDirectories]) -> tuple[str, ...]:
+def _kept_paths(journal: RestoreJournal, places: Sequence[ServerDirectories]) -> tuple[str, ...]:
     names = [
         (live, path)
         for place in places

@@ -28,9 +28,9 @@ class Batch(msgspec.Struct, frozen=True):
 class BatchState(StrEnum):
     DONE = "done"
     NOT_DONE = "not done"
-    CHANGED = "changed by somebody else"
+    CHANGED = "changed by another client"
     """Whether the batch was applied cannot be decided."""
-    DONE_THEN_CHANGED = "done, and some of its nodes were changed by somebody else since"
+    DONE_THEN_CHANGED = "done, and some of its nodes were changed by another client since"
 
 
 def cut_batches(changes: Iterable[Change], jute_maxbuffer: int) -> tuple[Batch, ...]:

@@ -20,7 +20,7 @@ NEVER_RESTORED: Final = (
     "zxids, versions and times: nodes get those of the changes that are made now",
     "counters of sequential nodes: a node that is created anew begins at 0, so numbers can come again",
     "sessions and the nodes that they owned",
-    "whether a live node is a container or has a time to live, which nobody can see: it stays what it is",
+    "whether a live node is a container or has a time to live, which no client can see: it stays what it is",
 )
 
 

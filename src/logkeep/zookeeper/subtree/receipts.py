@@ -144,7 +144,7 @@ def _planned_facts(wanted: SubtreeStart) -> Iterator[tuple[str, str]]:
     for kind, word in _WORDS.items():
         paths = [change.path for change in planned.changes if change.__struct_config__.tag == kind]
         if paths:
-            yield word, _some(paths)
+            yield word, _first_paths(paths)
     if planned.left_out:
         reasons = Counter(each.why for each in planned.left_out)
         yield "left out", "; ".join(f"{number}: {why}" for why, number in reasons.items())
@@ -153,7 +153,7 @@ def _planned_facts(wanted: SubtreeStart) -> Iterator[tuple[str, str]]:
     yield "journal, for an undo", f"{socket.gethostname()}: {wanted.journal}"
 
 
-def _some(paths: list[bytes]) -> str:
+def _first_paths(paths: list[bytes]) -> str:
     more = f", and {len(paths) - _PATHS} more" if len(paths) > _PATHS else ""
     return f"{len(paths)}: {', '.join(shown(path) for path in paths[:_PATHS])}{more}"
 

@@ -279,7 +279,7 @@ def _check_settled(journal: SubtreeJournal, recorded: JournalState) -> None:
         return
     what = (
         "the run was interrupted here, and another client has changed these nodes since, so it is not known whether "
-        f"this multi was applied; {_made(recorded)} before it"
+        f"this multi was applied; {_progress_text(recorded)} before it"
     )
     remedy = f"run it again for a new plan, or undo the changes before with --undo {shell_word(journal.path)}"
     raise TargetUnsafe(what, subject=_paths_of(recorded.batches[recorded.done]), remedy=remedy)
@@ -291,10 +291,10 @@ def _paths_of(batch: Batch) -> str:
 
 
 def _progress(recorded: JournalState) -> str:
-    return f"{_made(recorded)}, none of this multi"
+    return f"{_progress_text(recorded)}, none of this multi"
 
 
-def _made(recorded: JournalState) -> str:
+def _progress_text(recorded: JournalState) -> str:
     changes = sum(len(batch.changes) for batch in recorded.batches[: recorded.done])
     whole = sum(len(batch.changes) for batch in recorded.batches)
     return f"{changes} of {plural(whole, 'change was', 'changes were')} made"

@@ -111,7 +111,7 @@ def checked_object(view: BackupView, kept: ArchivedFile) -> CheckedObject:
     except ObjectMissing as error:
         return _bad(kept, Class.OBJECT_MISSING, f"cannot be read: {error}")
     except Damaged as error:  # the compressed form
-        bad = _seen(kept, _damaged(kept), str(error))
+        bad = _damage(kept, _damaged(kept), str(error))
         return _salvaged(view, kept, bad) if isinstance(kept, ArchivedLog) else CheckedObject((bad,))
 
 
@@ -151,7 +151,7 @@ def _log(view: BackupView, log: ArchivedLog) -> CheckedObject:
     found = (scanned.first_zxid, scanned.last_zxid, scanned.records, scanned.size_bytes, scanned.last_adler)
     wrong = [] if found == expected else _wrong(log, scanned)
     if not wrong and not scanned.damage and summed.hexdigest() != log.sha256:
-        wrong = [_seen(log, Class.HASH_MISMATCH, "its bytes are not those that were archived")]
+        wrong = [_damage(log, Class.HASH_MISMATCH, "its bytes are not those that were archived")]
     if not wrong and not scanned.damage:
         return CheckedObject()
     return CheckedObject((*wrong, *log_findings(named(log), scanned, newest=False)), scanned)
@@ -164,7 +164,7 @@ def _read_to_end(source: BinaryIO) -> None:
 
 
 def _unsealed(view: BackupView, kept: ArchivedFile) -> CheckedObject:
-    bad = replace(_seen(kept, Class.SEAL_BROKEN, _UNSEALED), remedy=_WRITE_AGAIN)
+    bad = replace(_damage(kept, Class.SEAL_BROKEN, _UNSEALED), remedy=_WRITE_AGAIN)
     if not isinstance(kept, ArchivedLog):
         return CheckedObject((bad,), whole=True)
     with view.open(kept) as source:
@@ -179,14 +179,16 @@ def _salvaged(view: BackupView, log: ArchivedLog, bad: FileFinding) -> CheckedOb
     except (Damaged, ObjectMissing):
         return CheckedObject((bad,))
     gone = lost_of(log, inside(good_runs(scanned), [(log.first, log.last)]))
-    lost = (replace(_seen(log, Class.LOST_TRANSACTIONS, _GONE), lost=each) for each in gone)
+    lost = (replace(_damage(log, Class.LOST_TRANSACTIONS, _GONE), lost=each) for each in gone)
     return CheckedObject((bad, *lost), scanned)
 
 
 def _wrong(log: ArchivedLog, scanned: ScannedLog) -> list[FileFinding]:
     """It does not contain what the backup says: the transactions that are gone, if any."""
-    gone = [replace(_seen(log, Class.LOST_TRANSACTIONS, _GONE), lost=lost) for lost in lost_of(log, good_runs(scanned))]
-    return gone or [_seen(log, Class.FACTS_DIFFER, "it does not contain what the backup says about it")]
+    gone = [
+        replace(_damage(log, Class.LOST_TRANSACTIONS, _GONE), lost=lost) for lost in lost_of(log, good_runs(scanned))
+    ]
+    return gone or [_damage(log, Class.FACTS_DIFFER, "it does not contain what the backup says about it")]
 
 
 def _damaged(kept: ArchivedFile) -> Class:
@@ -194,12 +196,12 @@ def _damaged(kept: ArchivedFile) -> Class:
 
 
 def _bad(kept: ArchivedFile, kind: Class, what: str) -> CheckedObject:
-    return CheckedObject((_seen(kept, kind, what),))
+    return CheckedObject((_damage(kept, kind, what),))
 
 
 def _worse(checks: ObjectChecks, kept: ArchivedFile, kind: Class, what: str) -> ObjectChecks:
-    return replace(checks, seen=(*checks.seen, _seen(kept, kind, what)), unusable=(*checks.unusable, kept))
+    return replace(checks, seen=(*checks.seen, _damage(kept, kind, what)), unusable=(*checks.unusable, kept))
 
 
-def _seen(kept: ArchivedFile, kind: Class, what: str) -> FileFinding:
+def _damage(kept: ArchivedFile, kind: Class, what: str) -> FileFinding:
     return FileFinding(kind=kind, severity=Severity.DAMAGE, where=named(kept), what=what, remedy=_BRING_BACK)

@@ -67,13 +67,13 @@ def boot_findings(
         with boot(scratch) as server:
             found = list(tree_differences(end.replayed.tree, {node.path: node for node in server.nodes()}))
     except ServerRefused as error:
-        yield _seen(Class.BOOT_FAILED, refused_words(error), "do not restore from it before this is understood")
+        yield _damage(Class.BOOT_FAILED, refused_words(error), "do not restore from it before this is understood")
         return
     for difference in found[:_MOST_REPORTED]:
-        yield _seen(Class.BOOT_DIFFERS, difference, "do not restore from it before this is understood")
+        yield _damage(Class.BOOT_DIFFERS, difference, "do not restore from it before this is understood")
     if len(found) > _MOST_REPORTED:
         more = plural(len(found) - _MOST_REPORTED, "node more differs", "nodes more differ")
-        yield _seen(Class.BOOT_DIFFERS, f"and {more}", "")
+        yield _damage(Class.BOOT_DIFFERS, f"and {more}", "")
 
 
 def refused_words(error: ServerRefused) -> str:
@@ -102,7 +102,7 @@ def log_end(error: ServerFailed) -> str:
     return text or "none"
 
 
-def _seen(kind: Class, what: str, remedy: str) -> FileFinding:
+def _damage(kind: Class, what: str, remedy: str) -> FileFinding:
     return FileFinding(kind=kind, severity=Severity.DAMAGE, where="boot", what=what, remedy=remedy)
 
 

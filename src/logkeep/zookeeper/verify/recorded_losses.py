@@ -34,9 +34,9 @@ def missing_when_taken(
         ends_early = finding.code == ENDS_EARLY and not whole
         unseen = finding.code in _HOLES and not repaired and not seen_again
         if finding.code == _WITHOUT_LOGS and not whole:
-            yield _seen(Class.END_UNREACHABLE, Severity.DAMAGE, finding)
+            yield _recorded(Class.END_UNREACHABLE, Severity.DAMAGE, finding)
         elif ends_early or unseen:
-            yield _seen(Class.LOST_TRANSACTIONS, Severity.WARNING, finding)
+            yield _recorded(Class.LOST_TRANSACTIONS, Severity.WARNING, finding)
 
 
 def is_of_the_backup(finding: Finding) -> bool:
@@ -49,5 +49,5 @@ def lasting(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(finding for finding in findings if finding.code in _HOLES)
 
 
-def _seen(kind: Class, severity: Severity, finding: Finding) -> FileFinding:
+def _recorded(kind: Class, severity: Severity, finding: Finding) -> FileFinding:
     return FileFinding(kind=kind, severity=severity, where=finding.where, what=_WHEN_TAKEN + finding.what)

@@ -111,7 +111,7 @@ def test_a_store_that_is_down_burns_an_id_and_it_is_reported(world: LiveWorld) -
     waiting = Waiting(utc_now, time.monotonic, time.sleep)
     take = Take(Cut(world.broker.management_url), set, waiting, NoProgress())
     number = world.taken[-1] + 1
-    with pytest.raises(BackupFailed, match=f"id {number} is burnt") as raised:
+    with pytest.raises(BackupFailed, match=f"id {number} is lost") as raised:
         take.run(number, TakeLimits(20.0))
     note(f"outage at POST {number}: exit {raised.value.exit_code}: {raised.value.what}")
     arguments = ("--management", world.broker.management_url, "--store", world.store)

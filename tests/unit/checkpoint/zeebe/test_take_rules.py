@@ -51,8 +51,8 @@ def test_a_failure_names_its_partitions() -> None:
     assert (found.stage, found.done, found.reason) == (TakeStage.FAILED, 1, "partition 2: FAILED")
 
 
-def test_an_id_of_which_nothing_was_ever_stored_is_burnt() -> None:
-    assert "id 20 is burnt" in without_result(20, Seen(TakeStage.NOT_YET), 120, "")
+def test_an_id_of_which_nothing_was_ever_stored_is_lost() -> None:
+    assert "id 20 is lost" in without_result(20, Seen(TakeStage.NOT_YET), 120, "")
     assert "1 of 3 partitions are completed" in without_result(20, Seen(TakeStage.IN_PROGRESS, 1, 3), 120, "")
 
 

@@ -8,18 +8,18 @@ import hashlib
 from contextlib import ExitStack
 
 from logkeep.checkpoint.zeebe.repo.record import ArchivedSegmentFile, log_name
-from logkeep.checkpoint.zeebe.repo.units import CopiedSegment, SegmentImport, SegmentOutcome, receipt_for
+from logkeep.checkpoint.zeebe.repo.units import CopiedSegment, SegmentImport, SegmentOutcome, receipt_for, row_of
 from logkeep.checkpoint.zeebe.stored_file import StoredFileReader
 from logkeep.formats.zeebe import frame_kernels as kernels
 from logkeep.formats.zeebe.records import checkpoints
 from logkeep.formats.zeebe.segment_descriptor import DESCRIPTOR_BYTES, SegmentDescriptor
 from logkeep.formats.zeebe.segment_scan import ScanEnd, SegmentBlock, SegmentScan
-from logkeep.model.segments import Codec, Segment
+from logkeep.model.segments import Codec
 from logkeep.model.time import random_token
 from logkeep.model.work import Progress
 from logkeep.repository.backups.journal import put_receipt
 from logkeep.repository.chain import layout
-from logkeep.repository.object_writer import StoredObject, StoredWriter
+from logkeep.repository.object_writer import StoredWriter
 
 _WHOLE = {ScanEnd.ZEROS, ScanEnd.WHOLE, ScanEnd.OLD_BYTES}
 
@@ -135,22 +135,6 @@ class _SegmentCopy:
             closed=not self._has_checkpoint and descriptor.last_index == end - 1,
         )
         stored = self._writer.close() if self._writer is not None else None
-        row = self._row(stored, end) if stored is not None else None
+        log = log_name(self._unit.history, self._unit.partition)
+        row = row_of(log, self._start, end, self._new_frames, stored) if stored is not None else None
         return CopiedSegment(outcome=SegmentOutcome.ARCHIVED, file=file, row=row, has_checkpoint=self._has_checkpoint)
-
-    def _row(self, stored: StoredObject, end: int) -> Segment:
-        return Segment(
-            log=log_name(self._unit.history, self._unit.partition),
-            start=self._start,
-            end=end,
-            first=self._start,
-            token=stored.token,
-            records=self._new_frames,
-            stored_bytes=stored.size_bytes,
-            plain_bytes=stored.plain_bytes,
-            base_time_ms=-1,
-            max_time_ms=-1,
-            sha256=stored.sha256,
-            plain_sha256=stored.plain_sha256,
-            codec=stored.codec,
-        )

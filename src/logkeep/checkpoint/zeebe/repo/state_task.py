@@ -4,15 +4,15 @@ import hashlib
 from collections.abc import Iterator
 
 from logkeep.checkpoint.zeebe.repo.record import ArchivedStateFile, file_name
-from logkeep.checkpoint.zeebe.repo.units import CopiedState, StateFile, StateImport, receipt_for
+from logkeep.checkpoint.zeebe.repo.units import CopiedState, StateFile, StateImport, receipt_for, row_of
 from logkeep.checkpoint.zeebe.stored_file import StoredFileReader
 from logkeep.errors import SourceDamaged
-from logkeep.model.segments import Codec, LogName, Segment
+from logkeep.model.segments import Codec, Segment
 from logkeep.model.time import random_token
 from logkeep.model.work import Progress
 from logkeep.repository.backups.journal import put_receipt
 from logkeep.repository.chain import layout
-from logkeep.repository.object_writer import StoredObject, StoredWriter
+from logkeep.repository.object_writer import StoredWriter
 
 _CHUNK = 4 << 20
 _CHANGED = "no process may change a completed backup of Zeebe; run again"
@@ -61,22 +61,4 @@ def _stored(unit: StateImport, file: StateFile, wanted: ArchivedStateFile, progr
         writer.abort()
     if stored.plain_sha256 != wanted.sha256:
         raise SourceDamaged("the object changed while it was read", subject=file.object.name, remedy=_CHANGED)
-    return _row(log, stored)
-
-
-def _row(log: LogName, stored: StoredObject) -> Segment:
-    return Segment(
-        log=log,
-        start=0,
-        end=1,
-        first=0,
-        token=stored.token,
-        records=1,
-        stored_bytes=stored.size_bytes,
-        plain_bytes=stored.plain_bytes,
-        base_time_ms=-1,
-        max_time_ms=-1,
-        sha256=stored.sha256,
-        plain_sha256=stored.plain_sha256,
-        codec=stored.codec,
-    )
+    return row_of(log, 0, 1, 1, stored)

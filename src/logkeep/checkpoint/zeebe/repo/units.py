@@ -7,9 +7,10 @@ from enum import StrEnum
 import msgspec
 
 from logkeep.checkpoint.zeebe.repo.record import ArchivedSegmentFile, ArchivedStateFile
-from logkeep.model.segments import Segment
+from logkeep.model.segments import LogName, Segment
 from logkeep.repository.backups.journal import UnitReceipt
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.object_writer import StoredObject
 from logkeep.store.base import Store
 
 
@@ -117,4 +118,23 @@ def receipt_for(target: ImportTarget, unit: str, rows: tuple[Segment, ...], resu
         unit=unit,
         segments=rows,
         note=msgspec.json.encode(result).decode(),
+    )
+
+
+def row_of(log: LogName, start: int, end: int, records: int, stored: StoredObject) -> Segment:
+    """The segment row of a stored object with positions `[start, end)` of a log. Zeebe's files have no times."""
+    return Segment(
+        log=log,
+        start=start,
+        end=end,
+        first=start,
+        token=stored.token,
+        records=records,
+        stored_bytes=stored.size_bytes,
+        plain_bytes=stored.plain_bytes,
+        base_time_ms=-1,
+        max_time_ms=-1,
+        sha256=stored.sha256,
+        plain_sha256=stored.plain_sha256,
+        codec=stored.codec,
     )

@@ -2,8 +2,8 @@
 
 Zeebe says 202 as soon as a partition has created the checkpoint. Afterwards:
 
-- 404 and INCOMPLETE mean *not yet*. If the store was down at that moment, 404 stays for ever, and the id can never be
-  used again: it is burnt.
+- 404 and INCOMPLETE mean *not yet*. If the store was down at that moment, 404 stays for ever, and the id is lost: Zeebe
+  never accepts it again.
 - COMPLETED may be about a backup of an abandoned history: after a restore Zeebe takes an id that its store has already
   for done. Such a backup began before it was asked for, or ends after what the partition has processed.
 """
@@ -79,8 +79,8 @@ def without_result(number: int, seen: Seen, waited_s: float, trouble: str) -> st
     last = f"; the last question ended with: {trouble}" if trouble else ""
     if seen.stage is TakeStage.NOT_YET:
         return (
-            f"id {number} is burnt: Zeebe accepted it, and {waited_s:.0f} s later its store has nothing of it. "
-            f"Zeebe will not take this id again{last}"
+            f"id {number} is lost: Zeebe accepted it, and {waited_s:.0f} s later its store has nothing of it. "
+            f"Zeebe will not accept this id again{last}"
         )
     there = f"{seen.done} of {seen.partitions} partitions are completed" if seen.partitions else seen.stage.value
     return f"backup {number} has not ended after {waited_s:.0f} s: {there}{last}"

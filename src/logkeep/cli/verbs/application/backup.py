@@ -170,13 +170,13 @@ def _report(place: SourceRef, taken: TakenBackup) -> ApplicationBackupReport:
 def status(run: Run, backup: str) -> ApplicationBackupReport:
     place = chosen_source(run)
     require_kind(place, APPLICATION)
-    wanted = _named(run, place, backup)
+    wanted = _backup_id(run, place, backup)
     settled = run_steps(settle(place, wanted, run.clock, run.token), threading.Event().wait)
     report = _report(place, TakenBackup(wanted, False, settled.state, settled.reason))
     return msgspec.structs.replace(report, missing=settled.missing)
 
 
-def _named(run: Run, place: SourceRef, text: str) -> BackupId:
+def _backup_id(run: Run, place: SourceRef, text: str) -> BackupId:
     """An id that the repository does not know is one too: its state is doesNotExist."""
     if text == "latest":
         return choose_id(text, [state.id for state in view(place, run.clock(), this_process(run.token())).states()])

@@ -31,7 +31,7 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 
 @verb(RESTORE, report=ApplicationRestoreReport, text=restore_text)
 def restore_application(run: Run, checkpoint: str) -> ApplicationRestoreReport:
-    wanted, servers = _named(run, checkpoint), run[BOOTSTRAP_SERVERS]
+    wanted, servers = _checkpoint_id(run, checkpoint), run[BOOTSTRAP_SERVERS]
     if run[APP_DATA] is None and servers is not None:
         config = client_config(servers, run[CLIENT_CONFIG])
         from logkeep.cli.verbs.application.cluster_restore import restored_to_cluster  # noqa: PLC0415 - the client
@@ -52,7 +52,7 @@ def restore_application(run: Run, checkpoint: str) -> ApplicationRestoreReport:
     return _restored(run, place, plan, planned)
 
 
-def _named(run: Run, text: str) -> BackupId:
+def _checkpoint_id(run: Run, text: str) -> BackupId:
     """A checkpoint between two backups has an id too, so a number need not be that of a backup."""
     if text == "latest":
         place = chosen_source(run, read_only=True)

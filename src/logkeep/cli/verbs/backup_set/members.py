@@ -75,15 +75,15 @@ def _completed(place: SourceRef, backup_id: BackupId, clock: Clock, tokens: Toke
 
 class KafkaMember(_Member):
     @cached_property
-    def _asked(self) -> tuple[KafkaBackup, KafkaBackupOptions]:
+    def _task(self) -> tuple[KafkaBackup, KafkaBackupOptions]:
         task, options = kafka_verb.backup_of(self.run, self.place)
         return task, replace(options, group=self.group)
 
     def preview(self) -> int:
-        return kafka_verb.preview(self.run, *self._asked).new_bytes
+        return kafka_verb.preview(self.run, *self._task).new_bytes
 
     def capture(self) -> int:
-        return copied_code(kafka_verb.take(self.run, *self._asked))
+        return copied_code(kafka_verb.take(self.run, *self._task))
 
 
 class ZooKeeperMember(_Member):

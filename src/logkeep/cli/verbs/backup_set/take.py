@@ -68,7 +68,7 @@ def take_set(run: Run) -> BackupSetReport:
     names = [name.strip() for name in (run[SET_MEMBERS] or "").split(",") if name.strip()]
     check_names(names)
     repository = opened_repository(run)
-    known = [_known(run, repository, source_name(name)) for name in names]
+    known = [_known_member(run, repository, source_name(name)) for name in names]
     check_members(known)
     wanted = run[BACKUP_ID]
     chosen = chosen_id(None if wanted is None else backup_id(wanted), known, run.clock())
@@ -89,7 +89,7 @@ def take_set(run: Run) -> BackupSetReport:
     )
 
 
-def _known(run: Run, repository: Repository, name: str) -> KnownMember:
+def _known_member(run: Run, repository: Repository, name: str) -> KnownMember:
     place = repository.place(name)
     facts, view = read_facts(place), read_source(place, run.clock())
     kind = facts.kind if facts else None

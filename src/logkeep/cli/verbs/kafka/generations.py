@@ -118,7 +118,7 @@ def _new_text(report: NewGenerationsReport, look: TerminalStyle) -> str:
 
 @verb(GENERATIONS_NEW, report=NewGenerationsReport, text=_new_text)
 def new(run: Run) -> NewGenerationsReport:
-    named, selects = _named(run), _selected(run)
+    named, selects = _named_topics(run), _selected(run)
     place = chosen_source(run, read_only=run.dry_run)
     if run.dry_run:
         folded = read_source(place, run.clock()).folded
@@ -127,7 +127,7 @@ def new(run: Run) -> NewGenerationsReport:
         return _new_report(place.source, begin_new(session, named, selects), dry_run=False)
 
 
-def _named(run: Run) -> tuple[str, ...]:
+def _named_topics(run: Run) -> tuple[str, ...]:
     named: tuple[str, ...] = run[TOPICS]
     if not named:
         raise UsageError("no topic is named", remedy="pass --topics with a pattern of whole names")
@@ -163,7 +163,7 @@ def _cancelled_text(report: CancelledGenerationsReport, look: TerminalStyle) -> 
 
 @verb(GENERATIONS_CANCEL, report=CancelledGenerationsReport, text=_cancelled_text)
 def cancel_catch_ups(run: Run) -> CancelledGenerationsReport:
-    named, selects = _named(run), _selected(run)
+    named, selects = _named_topics(run), _selected(run)
     place = chosen_source(run, read_only=run.dry_run)
     if run.dry_run:
         found = plan_cancel(read_source(place, run.clock()).folded, named, selects)

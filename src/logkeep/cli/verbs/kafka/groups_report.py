@@ -98,7 +98,7 @@ def _positions(report: GroupsReport, look: TerminalStyle) -> Iterator[str]:
         return
     shown = report.positions if report.all else report.positions[:_SHOWN]
     rows = [
-        (r.group, r.topic, str(r.partition), count(r.offset), moment(_known(r.committed_ms), look),
+        (r.group, r.topic, str(r.partition), count(r.offset), moment(_known_time(r.committed_ms), look),
          moment(r.erased_ms, look) if report.at_ms is None else _note(r))
         for r in shown
     ]  # fmt: skip
@@ -113,7 +113,7 @@ def _positions(report: GroupsReport, look: TerminalStyle) -> Iterator[str]:
         yield look.text(f"{plural(len(report.positions), 'position')} at {instant(report.at_ms, look)}")
 
 
-def _known(time_ms: int) -> int | None:
+def _known_time(time_ms: int) -> int | None:
     """Updates of share groups have no time."""
     return time_ms if time_ms >= 0 else None
 

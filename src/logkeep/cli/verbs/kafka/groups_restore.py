@@ -84,10 +84,11 @@ def _text(report: GroupsMoved, look: TerminalStyle) -> str:
     )
     if report.untouched:
         groups = plural(len(report.untouched), "group")
-        what = f"{groups} without an offset in what was restored, not changed: {_some(report.untouched)}"
+        what = f"{groups} without an offset in what was restored, not changed: {_first_names(report.untouched)}"
         lines.append(look.prose(f"NOTE  {what}", indent=len("NOTE  ")))
     if report.chosen_topics is not None:
-        what = f"only positions in {plural(len(report.chosen_topics), 'chosen topic')}: {_some(report.chosen_topics)}"
+        chosen = plural(len(report.chosen_topics), "chosen topic")
+        what = f"only positions in {chosen}: {_first_names(report.chosen_topics)}"
         lines.append(look.prose(f"NOTE  {what}", indent=len("NOTE  ")))
     if report.complete is not None:
         lines += [look.prose(line, indent=6) for line in interval_lines(report.complete, report.at_ms, look)]
@@ -107,7 +108,7 @@ def _text(report: GroupsMoved, look: TerminalStyle) -> str:
     return "\n".join(lines)
 
 
-def _some(names: tuple[str, ...]) -> str:
+def _first_names(names: tuple[str, ...]) -> str:
     return f"{', '.join(names[:_NAMED])}{' …' if len(names) > _NAMED else ''}"
 
 

@@ -173,7 +173,9 @@ def _about(seconds: float) -> str:
 def _groups(report: KafkaRestoreReport, look: TerminalStyle) -> Iterator[str]:
     if not report.group_names:
         return
-    yield look.prose(f"{plural(len(report.group_names), 'group')} to be set: {_some(report.group_names)}", indent=2)
+    yield look.prose(
+        f"{plural(len(report.group_names), 'group')} to be set: {_first_names(report.group_names)}", indent=2
+    )
     over = [g for g in report.groups if g.previous_offset is not None and g.previous_offset != g.offset]
     if over:
         yield look.text(f"{plural(len(over), 'position')} of groups in the target will be overwritten")
@@ -184,12 +186,12 @@ def _offline_lines(offline: OfflinePart, look: TerminalStyle) -> Iterator[str]:
         yield look.text("the broker runs: it must be stopped before the files are written")
     if offline.elsewhere:
         missing = plural(len(offline.elsewhere), "partition")
-        yield look.prose(f"no directory here for {missing}: {_some(offline.elsewhere)}", indent=2)
+        yield look.prose(f"no directory here for {missing}: {_first_names(offline.elsewhere)}", indent=2)
     yield ""
     yield from map(look.line, offline.procedure.splitlines())
 
 
-def _some(names: tuple[str, ...]) -> str:
+def _first_names(names: tuple[str, ...]) -> str:
     return ", ".join(names[:_NAMED]) + (" …" if len(names) > _NAMED else "")
 
 

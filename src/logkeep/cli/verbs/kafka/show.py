@@ -68,7 +68,7 @@ def show(run: Run, records: str, backup: str) -> ShowReport:
             source=view.place.source,
             topic=question.topic,
             offset=question.offset if question.exactly else None,
-            records=tuple(_shown(record, decoder) for record in found.records),
+            records=tuple(_shown_record(record, decoder) for record in found.records),
             more=found.more,
             searched=found.searched,
             notes=(*_notes(question, found, absent), *_losses(lost)),
@@ -91,7 +91,7 @@ def _of_dataset(run: Run, question: "RecordQuestion", url: str, schemas: SchemaS
         source=reader.label.tool,
         topic=question.topic,
         offset=question.offset if question.exactly else None,
-        records=tuple(_shown(record, decoder) for record in found.records),
+        records=tuple(_shown_record(record, decoder) for record in found.records),
         more=found.more,
         searched=found.searched,
         notes=tuple(_notes(question, found, absent)),
@@ -160,7 +160,7 @@ def _archived(run: Run, view: "KafkaBackupView") -> SchemaSource | None:
     return RegistrySchemas(read_registry(view.place, read_chain(view.place), view.manifest, run[SCHEMAS_TOPIC]))
 
 
-def _shown(record: "FoundRecord", decoder: RecordDecoder) -> ShownRecord:
+def _shown_record(record: "FoundRecord", decoder: RecordDecoder) -> ShownRecord:
     guids = {name: value for name, value in record.headers if name in (b"__key_schema_id", b"__value_schema_id")}
     return ShownRecord(
         partition=record.partition,

@@ -29,7 +29,7 @@ BACKUP = Declaration(
     like `zeebe verify`, in this process. Without --id it chooses an id larger than all that Zeebe and its store have.
     An id that the store has already is refused before Zeebe is asked, because Zeebe would report the old backup as the
     new one. A backup that Zeebe accepted and of which nothing is stored, because its store was down, is reported as
-    failed: its id is burnt.
+    failed, and Zeebe never accepts its id again.
     """,
     options=(
         ZEEBE_MANAGEMENT,

@@ -154,7 +154,7 @@ class _Asking:
             return log, OK, None
         if fetched.error:
             return log, fetched.error, None
-        return log, OK, _found(fetched, self._wanted[log])
+        return log, OK, _find_batch(fetched, self._wanted[log])
 
 
 def _fetch_of(log: TopicPartition, wanted: BatchRequest) -> PartitionFetch:
@@ -170,7 +170,7 @@ def _is_empty(fetched: FetchedPartition | None) -> bool:
     return not len(walked.batches) and walked.stop in (WalkEnd.END, WalkEnd.TORN)
 
 
-def _found(fetched: FetchedPartition, wanted: BatchRequest) -> FetchedBatch:
+def _find_batch(fetched: FetchedPartition, wanted: BatchRequest) -> FetchedBatch:
     walked = walk(fetched.records)
     if walked.stop is WalkEnd.DAMAGED and not len(walked.batches):
         return _UNREADABLE

@@ -77,12 +77,14 @@ class OpenClusterRecords:
                 size = int(stretch.batches.sizes.sum())
                 counts.fetched_bytes += size
                 counts.dense_offsets += dense_offsets(stretch.batches, max(start, planned.start), planned.end)
-                for records in readable(stretch.buffer, chosen(stretch.batches, self._seen(stretch, reply)), view):
+                for records in readable(
+                    stretch.buffer, chosen(stretch.batches, self._visible_batches(stretch, reply)), view
+                ):
                     yield arrow_records(records)
                 progress(size)
         counts.times = times_between(begin, self.brokers.now())
 
-    def _seen(self, stretch: BatchStretch, reply: _Reply) -> "np.typing.NDArray[np.bool_]":
+    def _visible_batches(self, stretch: BatchStretch, reply: _Reply) -> "np.typing.NDArray[np.bool_]":
         if self.source.committed:
             return committed_batches(stretch.buffer, stretch.batches, reply.aborted)
         found: np.typing.NDArray[np.bool_] = stretch.batches.headers["attributes"] & CONTROL == 0

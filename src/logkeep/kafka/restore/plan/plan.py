@@ -61,14 +61,7 @@ def plan_restore(
         refuse_nothing_before(selected)
     _refuse_preserve(chosen, options)
     there = [name for _, name in chosen.topics if name in target.topics]
-    fresh = all(target.topics[name].untouched for name in there)
-    new = not there or (options.into_existing and fresh)
-    auto = choose_offsets(selected, new_topics=new, at_once=at_once, empty=bool(there))
-    offsets, why = auto.offsets, auto.reason
-    if options.offsets is not None:
-        offsets, why = options.offsets, "as requested"
-    elif chosen.repartitioned:
-        offsets, why = Offsets.TRANSLATE, "records get new offsets: a topic gets another number of partitions"
+    offsets, why = _offsets(chosen, selected, target, there, options, at_once)
     preserve = offsets is Offsets.PRESERVE
     data = "data" in options.parts
     touched = chosen.topics if data or "configs" in options.parts else ()
@@ -76,12 +69,11 @@ def plan_restore(
     topics = [_marked(_without_retention(t) if options.keep_all else t, mark) for t in topics]
     records = {topic.name: topic for topic in record.topics}
     needed = {plan.name: chosen.partitions(records[plan.source]) for plan in topics}
+    into_existing = options.into_existing
     refusals = [
         *refused_names([t for t, _ in touched], chosen.names, target.names - set(there)),
-        *refused_targets(
-            target, needed, into_existing=options.into_existing, append=options.into_existing, preserve=preserve
-        ),
-        *refused_repartitions(chosen, surveys, target, into_existing=options.into_existing),
+        *refused_targets(target, needed, into_existing=into_existing, append=into_existing, preserve=preserve),
+        *refused_repartitions(chosen, surveys, target, into_existing=into_existing),
     ]
     plan = RestorePlan(
         cluster_id=target.cluster_id,
@@ -108,6 +100,24 @@ def plan_restore(
         *repartition_findings(chosen, surveys),
     )
     return CheckedPlan(plan, seconds, findings, tuple(refusals))
+
+
+def _offsets(
+    chosen: SelectedLogs,
+    selected: list[LogSurvey],
+    target: TargetFacts,
+    there: list[str],
+    options: PlanOptions,
+    at_once: int,
+) -> tuple[Offsets, str]:
+    """Whether records keep their offsets, and the reason. `there`: restored topics that the target has already."""
+    if options.offsets is not None:
+        return options.offsets, "as requested"
+    if chosen.repartitioned:
+        return Offsets.TRANSLATE, "records get new offsets: a topic gets another number of partitions"
+    new = not there or (options.into_existing and all(target.topics[name].untouched for name in there))
+    auto = choose_offsets(selected, new_topics=new, at_once=at_once, empty=bool(there))
+    return auto.offsets, auto.reason
 
 
 def _refuse_preserve(chosen: SelectedLogs, options: PlanOptions) -> None:

@@ -76,7 +76,7 @@ def check_resume(target: TargetEnd, at: StreamStep, position: int) -> Trouble | 
         return None
     surplus = ahead(target, at.sent)
     if surplus > 0:
-        return _foreign(target, f"{plural(surplus, 'more offset')} than our producer wrote")
+        return _foreign(target, f"{plural(surplus, 'more offset')} than the producer of this restore wrote")
     if at.start < target.log_end and not at.hole:
         return _foreign(target, f"no sent batch ends there (expected {at.start} or {at.end})")
     return None

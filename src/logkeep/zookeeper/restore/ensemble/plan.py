@@ -84,23 +84,15 @@ def agree(
         digest=f"{replayed.tree.digest:x}",
         members=tuple(_member(host.machine, member) for host in hosts for member in host.members),
     )
-    unchecked = (
-        f"{m.member} on {host.machine}: {what}" for host in hosts for m in host.members for what in m.unchecked
-    )
-    beside = (
-        note
-        for host in hosts
-        for m in host.members
-        for note in numbers_beside(f"{m.member} on {host.machine}", m.raised_by)
-    )
+    members = [(f"{member.member} on {host.machine}", member) for host in hosts for member in host.members]
     return Agreement(
         plan=plan,
         path=path,
         replayed=replayed,
         dropped=dropped,
         size_bytes=sum(sizes_of(path, content, options.form)),
-        findings=(*findings_of(situation), *beside),
-        unchecked=tuple(unchecked),
+        findings=(*findings_of(situation), *(note for at, m in members for note in numbers_beside(at, m.raised_by))),
+        unchecked=tuple(f"{at}: {what}" for at, m in members for what in m.unchecked),
         obstacles=(*still_running(hosts), *refusals(situation)),
     )
 

@@ -8,8 +8,8 @@ import pytest
 from logkeep.errors import Damaged
 from logkeep.model.segments import Collection, Segment
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding
+from logkeep.zookeeper.repo.current_record import adler_digest, last_adler_in, tokens_of, with_repairs
 from logkeep.zookeeper.repo.record import EnsembleRecord, log_of
-from logkeep.zookeeper.repo.replaced import adler_digest, last_adler_in, tokens_of, with_repairs
 
 A, B, C, D = (letter * 16 for letter in "abcd")
 EPOCH = 1 << 32

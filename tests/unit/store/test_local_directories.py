@@ -10,7 +10,7 @@ import pytest
 from logkeep.errors import StoreLocationMissing
 from logkeep.store.access import provisional_place
 from logkeep.store.local import LocalStore
-from logkeep.store.local_place import PARTIAL, take_replace_lock
+from logkeep.store.local_directories import PARTIAL, take_replace_lock
 
 
 def _replaced(root: Path) -> None:
