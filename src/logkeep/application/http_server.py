@@ -12,6 +12,7 @@ from pathlib import Path
 
 from logkeep.application.http_guard import AsgiApp, Guard
 from logkeep.errors import ConfigError, EngineUnavailable, UsageError
+from logkeep.model.process_memory import hide_memory
 from logkeep.model.shell_words import shell_word
 
 _MODE = 0o600
@@ -85,6 +86,7 @@ def is_loopback(host: str) -> bool:
 
 def read_token(path: Path) -> str:
     """The token; a new one, in a file that only its owner can read, if there is none. Raises ConfigError."""
+    hide_memory()
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _MODE)
     except FileExistsError:

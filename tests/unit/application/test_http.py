@@ -1,8 +1,10 @@
 """The HTTP interface, through a real server and a plain client."""
 
+import ctypes
 import http.client
 import json
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -225,6 +227,14 @@ def test_the_token_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -
     (tmp_path / "token").chmod(0o640)
     with pytest.raises(ConfigError):
         read_token(tmp_path / "token")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has it")
+def test_the_memory_of_a_process_that_knows_the_token_is_hidden(tmp_path: Path) -> None:
+    get_dumpable, set_dumpable, kernel = 3, 4, ctypes.CDLL(None)
+    kernel.prctl(set_dumpable, 1, 0, 0, 0)
+    read_token(tmp_path / "token")
+    assert kernel.prctl(get_dumpable, 0, 0, 0, 0) == 0
 
 
 def test_other_addresses_than_loopback_need_tls(tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ class GroupRuntime:
             "group.instance.id": member_id(self._directory.path),
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": _SESSION_MS,
+            "error_cb": lambda error: _log.warning("Kafka: %s", error.str()),
         }
         consumer = Consumer(made)
         try:
