@@ -250,6 +250,8 @@ def _pair(directory: Path) -> tuple[Path, Path]:
     own = authority("shop")
     certificate.write_text(own.pem)
     key.write_text(own.key_pem)
+    for each in (certificate, key):
+        each.chmod(0o600)
     return certificate, key
 
 
@@ -263,6 +265,13 @@ def test_tls_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as found:
             check_options(ServingOptions("192.0.2.1", 1, tmp_path, *pair))
         assert found.value.subject == str(named)
+
+
+def test_a_private_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    certificate, key = _pair(tmp_path)
+    key.chmod(0o640)
+    with pytest.raises(ConfigError, match="can be read by others"):
+        check_options(ServingOptions("192.0.2.1", 1, tmp_path, certificate, key))
 
 
 def test_a_token_file_in_no_directory_is_named(tmp_path: Path) -> None:
