@@ -214,7 +214,7 @@ def test_a_server_that_stays_can_be_used_and_its_end_is_reported(tmp_path: Path)
         out, err = running.communicate()
     assert named == [f"file://{directory}/repository {directory}/bin/zkCli.sh"]
     assert served is not None
-    assert (running.returncode, out) == (1, "")
+    assert (running.returncode, out) == (40, "")
     assert "error: the server ended with exit code -9" in err
     assert not directory.exists()
 
