@@ -64,10 +64,10 @@ def refuse_readable_by_others(mode: int, path: Path) -> None:
 
 
 def refuse_command(defined_in: OriginFile) -> None:
-    """For a file that names a command: a user who could change it when it was read can run programs as us."""
+    """For a file that names a command or a library: who could change it when it was read can run code as us."""
     if defined_in.changeable:
         raise ConfigError(
-            f"the file names a command to run, but others can change it: {defined_in.changeable}",
+            f"the file names a command or a library to run, but others can change it: {defined_in.changeable}",
             subject=str(defined_in.path),
             remedy="make yourself the owner of the file and its directories, and let no one else write to them",
         )

@@ -83,7 +83,7 @@ class Shop:
         command = [sys.executable, str(self.home / "shop.py"), "run", "--data", str(self.data)]
         where = ["--repository", str(self.repo), "--source", "shop", *more]
         quiet, environ = subprocess.DEVNULL, os.environ | variables
-        with subprocess.Popen([*command, *where], stdout=quiet, stderr=quiet, env=environ) as process:
+        with subprocess.Popen([*command, *where], stdout=quiet, stderr=quiet, env=environ, umask=0o022) as process:
             try:
                 wait_for((self.data / "control.sock").exists, "the control socket")
                 yield process
@@ -108,6 +108,7 @@ def test_r61_an_application_is_rolled_back_and_backed_up_again(shop: Shop) -> No
         shop.put("before", 1)
         assert shop.backup(7)["state"] == "completed"
         shop.put("between", 2)
+        assert not [one for one in shop.data.rglob("*") if one.stat().st_mode & 0o077]
         shop.app("checkpoint", "shop", "--data", str(shop.data), "--id", "8")
         shop.put("after", 3)
         assert shop.backup(9)["state"] == "completed"

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from logkeep.application.client_config import client_config
 from logkeep.application.context import HandledApplication
@@ -21,6 +21,8 @@ from logkeep.application.runtime import Runtime
 from logkeep.application.worker_factory import RuntimeOptions
 from logkeep.checkpoint.durable_directory import make_durable_directory
 from logkeep.errors import LogkeepError, UsageError
+from logkeep.model.printable_text import printable
+from logkeep.model.process_memory import forbid_core_dumps
 from logkeep.model.time import utc_now
 from logkeep.repository.chain.commits import SourceRef
 
@@ -42,7 +44,10 @@ class _Running(Protocol):
 def run(application: HandledApplication, given: argparse.Namespace) -> int:
     """The exit code. Raises LogkeepError."""
     _make_data_directory(given.data)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
+    # What is made without a mode is for this user alone, as with the programs of logkeep.
+    os.umask(0o077)
+    forbid_core_dumps()
+    _write_logs()
     signals = _caught_signals()
     lock = DirectoryLock(given.data)
     try:
@@ -55,6 +60,23 @@ def run(application: HandledApplication, given: argparse.Namespace) -> int:
     if isinstance(failure, LogkeepError):
         raise failure
     return 0 if failure is None else 1
+
+
+def _write_logs() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(LogLines("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+
+
+class LogLines(logging.Formatter):
+    """A record begins one line of the log; the lines of its traceback are indented."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - named by logging
+        record.message = printable(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - as above
+        return "\n".join(f"  {printable(line)}" for line in super().formatException(ei).split("\n"))
 
 
 def _make_data_directory(path: Path) -> None:

@@ -13,6 +13,8 @@ from logkeep.checkpoint.records import CheckpointDocument
 from logkeep.errors import ClusterError, ClusterUnreachable, UsageError
 
 _ANSWER_S = 60.0
+_MOST_ANSWER_BYTES = 64 << 20
+"""The data directory may belong to another user, who then decides what answers."""
 
 
 class _Refusal(msgspec.Struct):
@@ -77,4 +79,4 @@ class ControlClient:
             connection.connect(address)
             connection.sendall(line)
             with connection.makefile("rb") as answer:
-                return answer.readline()
+                return answer.readline(_MOST_ANSWER_BYTES)

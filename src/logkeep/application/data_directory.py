@@ -21,7 +21,9 @@ from typing import Annotated
 import msgspec
 
 from logkeep.checkpoint.durable_directory import make_durable_directory, sync_directory
-from logkeep.errors import Damaged, Locked, TargetUnsafe, UsageError
+from logkeep.directories.path_walk import user_name
+from logkeep.errors import Damaged, Locked, OtherOwner, TargetUnsafe, UsageError
+from logkeep.file_owners import facts_of, walked, who_can_change
 from logkeep.model.time import rfc3339
 from logkeep.repository.chain.documents import Document, seal, unseal
 
@@ -57,7 +59,7 @@ class DirectoryLock:
 
     def __init__(self, directory: Path) -> None:
         """Raises Locked."""
-        self._file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -67,6 +69,23 @@ class DirectoryLock:
 
     def release(self) -> None:
         os.close(self._file)
+
+
+def require_own_directory(path: Path) -> None:
+    """Before a restore changes a directory, or makes one at this path. Who owns it leaves links there that lead the
+    restore into other directories. Raises OtherOwner; for root also if others can write to it or redirect its path.
+    """
+    there = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
+    owner, user = there.stat().st_uid, os.geteuid()
+    if owner not in {0, user}:
+        remedy = f"run the same command with sudo -u '#{owner}'"
+        raise OtherOwner(f"the directory belongs to {user_name(owner)}", subject=str(there), remedy=remedy)
+    with walked(there) as (found, above):
+        made = there != path.absolute()
+        reason = above or who_can_change(facts_of(found), str(there), user, sticky_allowed=made)
+    if user == 0 and reason:
+        remedy = "let only root write to the directory and to those above it, or run as the application's own user"
+        raise OtherOwner(f"others can change what a restore works on: {reason}", subject=str(path), remedy=remedy)
 
 
 def read_directory(path: Path) -> DataDirectory:

@@ -11,6 +11,7 @@ from logkeep.application.data_directory import (
     DataDirectory,
     DirectoryLock,
     read_directory,
+    require_own_directory,
 )
 from logkeep.checkpoint.durable_directory import make_durable_directory
 from logkeep.checkpoint.restore.histories import reserve_history
@@ -40,7 +41,9 @@ def target_of(directory: Path) -> DataDirectory | None:
 def check_directory(
     directory: Path, known: DataDirectory | None, plan: ApplicationRestorePlan, *, replace: bool
 ) -> None:
-    """Raises TargetUnsafe for a running application, and for files that the user did not say to replace."""
+    """Raises OtherOwner for the directory of another user, and TargetUnsafe for a running application and for files
+    that the user did not say to replace."""
+    require_own_directory(directory)
     if not directory.exists():
         return
     if known is not None:
@@ -67,8 +70,9 @@ def restore_directory(
 ) -> RestoredDirectory:
     """As a history behind `known_history`. An interrupted restore of this directory is finished first.
 
-    Raises TargetUnsafe if the application runs, Damaged.
+    Raises OtherOwner, TargetUnsafe if the application runs, Damaged.
     """
+    require_own_directory(directory)
     make_durable_directory(directory)
     lock = _locked(directory)
     try:

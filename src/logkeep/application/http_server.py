@@ -12,7 +12,9 @@ from pathlib import Path
 
 from logkeep.application.http_guard import AsgiApp, Guard
 from logkeep.errors import ConfigError, EngineUnavailable, UsageError
+from logkeep.model.process_memory import hide_memory
 from logkeep.model.shell_words import shell_word
+from logkeep.secret_reading import refuse_readable_by_others
 
 _MODE = 0o600
 _MOST_CONNECTIONS = 64
@@ -61,9 +63,11 @@ def check_options(options: ServingOptions) -> None:
 def _check_pair(certificate: Path, key: Path) -> None:
     for path in (certificate, key):
         try:
-            path.open("rb").close()
+            with path.open("rb") as file:
+                mode = os.fstat(file.fileno()).st_mode
         except OSError as error:
             raise _unusable(path, error) from error
+    refuse_readable_by_others(mode, key)
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
     except (OSError, ValueError) as error:
@@ -85,6 +89,7 @@ def is_loopback(host: str) -> bool:
 
 def read_token(path: Path) -> str:
     """The token; a new one, in a file that only its owner can read, if there is none. Raises ConfigError."""
+    hide_memory()
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _MODE)
     except FileExistsError:

@@ -16,6 +16,7 @@ from logkeep.application.client_config import client_config
 from logkeep.application.context import HandledApplication
 from logkeep.config.option_types import Size
 from logkeep.errors import LogkeepError, UsageError
+from logkeep.model.printable_text import printable, safe_json
 
 if TYPE_CHECKING:
     from logkeep.application.kafka_log.client import KafkaClient
@@ -29,7 +30,7 @@ def execute(application: HandledApplication, arguments: Sequence[str], mistakes:
         given = _parser(application).parse_args(arguments)
         code: int = given.function(application, given)
     except LogkeepError as error:
-        sys.stderr.write(f"error: {error}\n  try: {error.remedy}\n")
+        sys.stderr.write(f"error: {printable(str(error))}\n  try: {printable(error.remedy)}\n")
         return error.exit_code
     return code
 
@@ -138,5 +139,5 @@ def _stored(path: Path, key: str) -> bytes | None:
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
+    sys.stdout.write(f"{safe_json(line)}\n")
     sys.stdout.flush()

@@ -9,8 +9,8 @@ import shlex
 import unicodedata
 from typing import Final
 
-CONTROLS: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode categories that are never printed as they are."""
+from logkeep.model.printable_text import CONTROLS
+
 _ESCAPED: Final = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 

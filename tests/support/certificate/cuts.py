@@ -21,6 +21,7 @@ from logkeep.checkpoint.certificate.set_members import ExternalCut, SetMember
 from logkeep.checkpoint.certificate.snapshot_file import read_facts
 from logkeep.checkpoint.certificate.tables import CutTables, PartitionClaim, SystemKeys
 from logkeep.checkpoint.records import Kind, Record, SentCommand, event_value, stamp_of
+from logkeep.checkpoint.state.sqlite_state import TABLES
 from logkeep.checkpoint.state_digest import as_text, digest_of
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.plain_batches import BatchRecord, encode_batch
@@ -237,9 +238,7 @@ def write_snapshot(path: Path, snapshot: Snapshot, position: int) -> None:
     path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path)) as database:
         database.execute("pragma synchronous = off")
-        for table in ("state", "system"):
-            database.execute(f"create table {table} (key text primary key, value blob not null) without rowid")
-        database.execute("create table applied (one integer primary key, position integer not null)")
+        database.executescript(TABLES)
         database.executemany("insert into state values (?, ?)", snapshot.state.items())
         database.executemany("insert into system values (?, ?)", snapshot.system.items())
         database.execute("insert into applied values (1, ?)", (position,))

@@ -1,8 +1,10 @@
 """The HTTP interface, through a real server and a plain client."""
 
+import ctypes
 import http.client
 import json
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -227,6 +229,14 @@ def test_the_token_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -
         read_token(tmp_path / "token")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has it")
+def test_the_memory_of_a_process_that_knows_the_token_is_hidden(tmp_path: Path) -> None:
+    get_dumpable, set_dumpable, kernel = 3, 4, ctypes.CDLL(None)
+    kernel.prctl(set_dumpable, 1, 0, 0, 0)
+    read_token(tmp_path / "token")
+    assert kernel.prctl(get_dumpable, 0, 0, 0, 0) == 0
+
+
 def test_other_addresses_than_loopback_need_tls(tmp_path: Path) -> None:
     check_options(ServingOptions("127.0.0.1", 1, tmp_path))
     check_options(ServingOptions("192.0.2.1", 1, tmp_path, *_pair(tmp_path)))
@@ -240,6 +250,8 @@ def _pair(directory: Path) -> tuple[Path, Path]:
     own = authority("shop")
     certificate.write_text(own.pem)
     key.write_text(own.key_pem)
+    for each in (certificate, key):
+        each.chmod(0o600)
     return certificate, key
 
 
@@ -253,6 +265,13 @@ def test_tls_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as found:
             check_options(ServingOptions("192.0.2.1", 1, tmp_path, *pair))
         assert found.value.subject == str(named)
+
+
+def test_a_private_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    certificate, key = _pair(tmp_path)
+    key.chmod(0o640)
+    with pytest.raises(ConfigError, match="can be read by others"):
+        check_options(ServingOptions("192.0.2.1", 1, tmp_path, certificate, key))
 
 
 def test_a_token_file_in_no_directory_is_named(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """The program of an application that is called or written wrongly: an error with code and remedy, never a traceback."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from logkeep.application import Application
+from logkeep.application.application_process import LogLines
 from logkeep.application.data_directory import open_directory
 from logkeep.application.runtime import Runtime
 from logkeep.application.worker_factory import RuntimeOptions
@@ -73,3 +75,18 @@ def test_a_repository_that_does_not_open_is_told_once_at_the_start(
         assert (caplog.text.count(told), "/no/such" in caplog.text) == (1, True)
     finally:
         runtime.stop()
+
+
+def test_a_value_controls_neither_the_terminal_nor_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "\x1b]0;owned\x07\n2026-11-19 backup completed\u202e"
+    _refused(Application("shop"), "state", "key", "--data", str(tmp_path / hostile))
+    told = capsys.readouterr().err
+    assert told.count("\n") == 2
+    assert told.replace("\n", "").isprintable()
+    lines = LogLines("%(levelname)s %(message)s")
+    ended = (ValueError, ValueError(hostile), None)
+    record = logging.LogRecord("x", logging.WARNING, "", 0, "about %s", (hostile,), ended)
+    first, *others = lines.format(record).split("\n")
+    assert first.startswith("WARNING about \\x1b]0;owned")
+    assert all(line.startswith("  ") for line in others)
+    assert "".join([first, *others]).isprintable()

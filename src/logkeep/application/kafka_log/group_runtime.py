@@ -76,6 +76,7 @@ class GroupRuntime:
             "group.instance.id": member_id(self._directory.path),
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": _SESSION_MS,
+            "error_cb": self._report,
         }
         consumer = Consumer(made)
         try:
@@ -93,6 +94,12 @@ class GroupRuntime:
     def _check(self, message: Any) -> None:
         error = None if message is None else message.error()
         if error is not None and error.fatal():
+            raise client_error(error, self._topics.application)
+
+    def _report(self, error: Any) -> None:
+        """The client's own log is off. Called by `poll`, which raises what this raises."""
+        _log.warning("Kafka: %s", error.str())
+        if error.fatal():
             raise client_error(error, self._topics.application)
 
     def _assigned(self, consumer: Any, places: list[TopicPartition]) -> None:

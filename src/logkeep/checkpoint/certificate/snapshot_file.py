@@ -14,6 +14,7 @@ import msgspec
 
 from logkeep.checkpoint.certificate.tables import INDEX_BITS, SystemKeys
 from logkeep.checkpoint.machine_state import MachineState, load
+from logkeep.checkpoint.state.sqlite_state import require_known_tables
 from logkeep.errors import Damaged
 
 _MAGIC = b"SQLite format 3\0"
@@ -70,7 +71,11 @@ def _machine(rows: list[Item], path: Path) -> MachineState:
 
 def _open(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
-    database.execute("pragma trusted_schema = off")
+    try:
+        require_known_tables(database, path)
+    except Damaged:
+        database.close()
+        raise
     return database
 
 

@@ -19,11 +19,12 @@ from urllib.parse import quote
 from logkeep.checkpoint.state.backend import NOTHING, SnapshotInfo, Write
 from logkeep.errors import Damaged, StoreError, StoreFull
 
-_TABLES = """
+TABLES = """
 create table if not exists state (key text primary key, value blob not null) without rowid;
 create table if not exists system (key text primary key, value blob not null) without rowid;
 create table if not exists applied (one integer primary key check (one = 1), position integer not null);
 """
+_SCHEMA = "select type, name, tbl_name, sql from sqlite_schema"
 _VERSION = 1
 _CACHE_KIB = 16 << 10
 _PUT = {
@@ -101,7 +102,7 @@ class SqliteState:
     def _open(self) -> None:
         self._database = _connect(self._path)
         try:
-            self._database.executescript(_TABLES)
+            self._database.executescript(TABLES)
             self._database.execute(f"pragma user_version = {_VERSION}")
             self._position = _position(self._database)
         except sqlite3.DatabaseError as error:
@@ -151,7 +152,23 @@ def _open_copy(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
 
 
+def require_known_tables(database: sqlite3.Connection, path: Path) -> None:
+    """Raises Damaged for a snapshot with anything else: SQLite would run its triggers, and read views without end."""
+    database.execute("pragma trusted_schema = off")
+    with closing(sqlite3.connect(":memory:")) as empty:
+        empty.executescript(TABLES)
+        expected = set(empty.execute(_SCHEMA))
+    try:
+        found = set(database.execute(_SCHEMA))
+    except sqlite3.DatabaseError as error:
+        raise _damaged(path, error) from error
+    if found != expected:
+        name = min((str(row[1]) for row in found ^ expected), default="")
+        raise Damaged(f"the snapshot is not of this application: it differs in {name!r}", subject=str(path))
+
+
 def _check(database: sqlite3.Connection, path: Path) -> None:
+    require_known_tables(database, path)
     try:
         found = database.execute("pragma quick_check(1)").fetchone()[0]
         _position(database)

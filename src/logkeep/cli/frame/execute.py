@@ -21,7 +21,7 @@ from logkeep.cli.frame.metrics import MetricSample, MetricsFile
 from logkeep.cli.frame.signals import as_error
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import Console, standard_console
-from logkeep.cli.terminal.escaping import safe_json, shown_values
+from logkeep.cli.terminal.escaping import shown_values
 from logkeep.cli.terminal.next_step import NextStep
 from logkeep.cli.terminal.progress import choose_progress
 from logkeep.cli.terminal.text import TerminalStyle
@@ -47,6 +47,7 @@ from logkeep.config.places import NOWHERE
 from logkeep.config.settings import Settings
 from logkeep.errors import OF_THE_VERB, ConfigError, LogkeepError, StoreFull, UsageError
 from logkeep.model.findings import Finding
+from logkeep.model.printable_text import safe_json
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import NoProgress, ProgressSink
 

@@ -1,13 +1,11 @@
 """Values from outside as text that controls no terminal and begins no line: escaped, and shortened where very long.
 
 A name, path or message may come from a repository, a broker, a server or a directory that another user writes. Escaped
-are the Unicode categories Cc (control), Cf (format, with all bidi controls), Zl and Zp (line and paragraph separators)
-and Cs (lone surrogates), in the spelling of Python: `\\x1b`, `\\u202e`. Escaping twice changes nothing.
+are the characters that `printable_text` names. Escaping twice changes nothing.
 """
 
 import dataclasses
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from pathlib import PurePath
@@ -15,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from logkeep.model.shell_words import CONTROLS
+from logkeep.model.printable_text import printable
 
 T = TypeVar("T")
 
@@ -27,13 +25,6 @@ LONGEST_QUESTION: Final = 1000
 """A longer question would push its own beginning off the screen."""
 _COLOURS: Final = re.compile(r"(\x1b\[(?:0|1|2|31|32|33)m)")
 """The sequences that `TerminalStyle.paint` writes."""
-
-
-def printable(text: str) -> str:
-    """One line without control characters."""
-    if text.isprintable():
-        return text
-    return "".join(repr(c)[1:-1] if unicodedata.category(c) in CONTROLS else c for c in text)
 
 
 def shown(text: str, longest: int = LONGEST) -> str:
@@ -84,15 +75,3 @@ def without_controls(text: str, *, colour: bool) -> str:
         return text
     parts = _COLOURS.split(text) if colour else [text]
     return "".join(part if place % 2 else _each_line(part, printable) for place, part in enumerate(parts))
-
-
-def safe_json(document: str) -> str:
-    """The JSON document with such characters as `\\uXXXX`: the same values, and nothing that controls a terminal."""
-    if document.isascii():
-        return document
-    return "".join(_json_escape(c) if c > "~" and unicodedata.category(c) in CONTROLS else c for c in document)
-
-
-def _json_escape(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))

@@ -24,6 +24,7 @@ from logkeep.errors import (
     NotAuthorised,
     TlsFailed,
 )
+from logkeep.http_deadline import deadline
 from logkeep.kafka.client.tls import explain_tls, tls_context
 from logkeep.kafka.registry.settings import RegistrySettings
 
@@ -125,8 +126,9 @@ class RegistryClient:
     ) -> RegistryAnswer:
         for fresh in (False, True):
             try:
-                self._connection.request(method, path, body, headers)
-                return self._read(self._connection.getresponse(), limit, where)
+                with deadline(self._connection, self.settings.total_s) as late:
+                    self._connection.request(method, path, body, headers)
+                    return self._read(self._connection.getresponse(), limit, where, late)
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
                 # An idle connection may have been closed by the registry. Only a read is repeated: a change whose
                 # answer was lost may have been made.
@@ -138,11 +140,8 @@ class RegistryClient:
                 raise
         raise ClusterUnreachable("no answer", subject=where, remedy=_DOWN)
 
-    def _read(self, answer: http.client.HTTPResponse, limit: int, where: str) -> RegistryAnswer:
-        late, taken = threading.Event(), bytearray()
-        timer = threading.Timer(self.settings.total_s, self._end, (late,))
-        timer.daemon = True
-        timer.start()
+    def _read(self, answer: http.client.HTTPResponse, limit: int, where: str, late: threading.Event) -> RegistryAnswer:
+        taken = bytearray()
         try:
             while piece := answer.read1(1 << 20):
                 taken += piece
@@ -152,17 +151,10 @@ class RegistryClient:
                     raise InvalidAnswer(what, subject=where, remedy=_NO_REGISTRY)
             left = answer.length
         finally:
-            timer.cancel()
             answer.close()
         if late.is_set() or left:
             raise ClusterUnreachable("the answer did not end", subject=where, remedy=_DOWN)
         return RegistryAnswer(answer.status, answer.headers.get("Content-Type", ""), bytes(taken), where)
-
-    def _end(self, late: threading.Event) -> None:
-        late.set()
-        if self._connection.sock is not None:
-            with suppress(OSError):
-                self._connection.sock.shutdown(2)
 
     def _new_connection(self) -> http.client.HTTPConnection:
         host, port, timeout_s = self.address.host, self.address.port, self.settings.timeout_s

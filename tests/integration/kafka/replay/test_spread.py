@@ -77,6 +77,11 @@ def test_attempts_are_killed_at_random_points(shaky: Shaky, logs: Archived, chil
         keyed = [r for r in before[0] if r[2] is not None and slow_partition(r[2], 2) == partition]
         assert without_offsets(r for r in records if r[2] is not None) == without_offsets(keyed)
         assert len(records) == results[partition].records == sum(s.records for s in results[partition].sources)
+    producer = shaky.topics.producer()
+    producer.produce("spread-killed", b"foreign", None, 0)
+    assert producer.flush(60) == 0
+    failed = replay(unit, nothing).logs[0]
+    assert (failed.outcome, [s.records for s in failed.sources]) == (ReplayOutcome.FOREIGN, [0, 0])
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import logkeep.cli
-from logkeep.cli.terminal.escaping import LONGEST, printable, safe_json, shown, shown_values, without_controls
+from logkeep.cli.terminal.escaping import LONGEST, shown, shown_values, without_controls
 from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.model.printable_text import printable, safe_json
 from tests.support.hostile.corpus import LONG, STRINGS, SURROGATE, TEXT, problems
 
 

@@ -21,6 +21,7 @@ from logkeep.errors import (
     TlsFailed,
     UsageError,
 )
+from logkeep.http_deadline import deadline
 from logkeep.model.host_names import is_host_name
 
 AnswerT = TypeVar("AnswerT")
@@ -85,8 +86,9 @@ class ManagementAnswer:
 class Management:
     """The management port at an address. Every request has a connection of its own."""
 
-    def __init__(self, url: str, timeout_s: float = 60.0) -> None:
-        self._parts, self._timeout_s = _parts(url), timeout_s
+    def __init__(self, url: str, timeout_s: float = 60.0, total_s: float = 600.0) -> None:
+        """`timeout_s`: how long the server may send nothing; `total_s`: how long one answer may take."""
+        self._parts, self._timeout_s, self._total_s = _parts(url), timeout_s, total_s
         host = self._parts.hostname or ""
         shown = f"[{host}]" if ":" in host else host
         self.url = f"{self._parts.scheme}://{shown}:{self._parts.port or _USUAL_PORT}"
@@ -135,9 +137,10 @@ class Management:
         try:
             data = None if body is None else json.dumps(body).encode()
             headers = {"Accept": "application/json"} | ({"Content-Type": "application/json"} if data else {})
-            connection.request(method, f"/actuator/{path}", data, headers)
-            answer = connection.getresponse()
-            found = answer.read(_LARGEST_ANSWER + 1)
+            with deadline(connection, self._total_s) as late:
+                connection.request(method, f"/actuator/{path}", data, headers)
+                answer = connection.getresponse()
+                found = answer.read(_LARGEST_ANSWER + 1)
         except ssl.SSLError as error:
             what = f"no trusted connection: {error.reason or 'unknown reason'}"
             raise TlsFailed(what, subject=where, remedy="check its certificate; SSL_CERT_FILE names others") from error
@@ -146,6 +149,8 @@ class Management:
             raise ClusterUnreachable(what, subject=where, remedy=_DOWN) from error
         finally:
             connection.close()
+        if late.is_set():
+            raise ClusterUnreachable("the answer did not end", subject=where, remedy=_DOWN)
         if len(found) > _LARGEST_ANSWER:
             raise InvalidAnswer(f"the answer is larger than {_LARGEST_ANSWER >> 20} MiB", subject=where)
         return ManagementAnswer(answer.status, found, where)

@@ -112,7 +112,7 @@ def _result(log: LogReplay, proving: _Proving) -> LogResult:
         end=log.end if trouble is None else log.target_end.log_end,
         runs=encode(runs[0]),
         others=tuple(
-            SourceResult(log=other.log, records=its.records, runs=encode(its))
+            SourceResult(log=other.log, records=its.records if trouble is None else 0, runs=encode(its))
             for other, its in zip(log.log.sources[1:], runs[1:], strict=True)
         ),
         proof=proof,
