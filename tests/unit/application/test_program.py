@@ -73,3 +73,14 @@ def test_a_repository_that_does_not_open_is_told_once_at_the_start(
         assert (caplog.text.count(told), "/no/such" in caplog.text) == (1, True)
     finally:
         runtime.stop()
+
+
+def test_a_directory_that_was_restored_and_never_started_is_not_called_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A restore brings logs and snapshots; the state is made from them at the next start."""
+    open_directory(tmp_path, "shop", 2, utc_now())
+    _refused(Application("shop", partitions=2), "state", "key", "--data", str(tmp_path))
+    told = capsys.readouterr().err
+    assert "has no state yet" in told
+    assert "try: start the application" in told

@@ -197,7 +197,9 @@ class Run(BaseRun):
         """The repository's URL. Raises UsageError when none is set."""
         url = self[REPO]
         if url is None:
-            remedy = "pass -r URL, set LOGKEEP_REPO, or put repository.url in logkeep.yaml"
+            remedy = (
+                "pass -r DIRECTORY or -r s3://bucket/prefix, set LOGKEEP_REPO, or write repository.url in logkeep.yaml"
+            )
             raise UsageError("no repository is named", remedy=remedy)
         return url
 

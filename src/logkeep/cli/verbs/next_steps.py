@@ -13,6 +13,7 @@ from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 
 if TYPE_CHECKING:
     from logkeep.cli.verbs.application.backup import ApplicationBackupReport
+    from logkeep.cli.verbs.application.restore_report import ApplicationRestoreReport
     from logkeep.cli.verbs.init import InitReport
     from logkeep.cli.verbs.kafka.backup_report import KafkaBackupReport, KafkaCopied
     from logkeep.cli.verbs.zeebe.import_ import ZeebeImportReport
@@ -63,6 +64,13 @@ def after_application_backup(run: Run, report: "ApplicationBackupReport") -> Nex
     return _verify(run, report.id, "cut") if report.state == "completed" else None
 
 
+def after_application_restore(_run: Run, report: "ApplicationRestoreReport") -> NextStep | None:
+    if report.dry_run:
+        return None
+    where = ("--bootstrap-servers", report.cluster, "--data", "DIR") if report.cluster else ("--data", report.directory)
+    return NextStep("start the application", (shell_line("python", "PROGRAM", "run", *where),))
+
+
 def after_zeebe_import(run: Run, report: "ZeebeImportReport") -> NextStep | None:
     return _verify(run, report.id, "data")
 
@@ -81,9 +89,11 @@ def after_verify(run: Run, report: "VerifyReport") -> NextStep | None:
     return NextStep("prove that it can be restored", (command(run, "drill", report.id, *server),))
 
 
-def after_restore(run: Run, report: "RestoreReport") -> NextStep | None:
+def after_restore(run: Run, report: "RestoreReport", what: str | None = None) -> NextStep | None:
     """Of everything that stores a receipt."""
     if report.restore is None:
         return None
     where = ("--state-dir", run[STATE_DIR]) if run.settings.typed(STATE_DIR) else ()
-    return NextStep("see what was restored and proven", (command(run, "receipts", "show", report.restore, *where),))
+    return NextStep(
+        what or "see what was restored and proven", (command(run, "receipts", "show", report.restore, *where),)
+    )

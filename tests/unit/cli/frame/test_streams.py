@@ -86,6 +86,7 @@ def test_reports_match_their_published_schemas(tmp_path: Path) -> None:
         (("version", "extra"), ("unexpected extra argument", "--help")),
         (("completion",), ("SHELL is missing", "--help")),
         (("completion", "tcsh"), ("'tcsh' is not one of", "--help")),
+        (("completion", "bsh"), ("'bsh' is not one of", "did you mean bash?")),
         (("config", "show", "--limit-upload", "x"), ("--limit-upload must be a size", "16MiB")),
         (("config", "show", "--config", "none.yaml"), ("no such configuration file", "check the path")),
         (("config", "show", "--log-file", "/none/x"), ("log file cannot be written", "--log-file")),
