@@ -80,8 +80,7 @@ def from_click(error: click.ClickException, program: str = "logkeep") -> UsageEr
         what = f"{error.param.human_readable_name} is missing"
     elif isinstance(error, click.BadParameter) and error.param and isinstance(error.param.type, click.Choice):
         command, what = f"{command} {error.param.opts[-1]}", error.message
-        given = what[1:].partition("' is not one of ")[0]
-        remedy = did_you_mean(given, error.param.type.choices) or remedy
+        remedy = did_you_mean(what.split("'")[1], error.param.type.choices) or remedy
     return UsageError(_sentence(what), subject=command, remedy=remedy)
 
 
