@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.next_step import NextStep
 from logkeep.config.option import Option
-from logkeep.config.options import CONFIG, REPO, SOURCE, STATE_DIR
+from logkeep.config.options import BOOTSTRAP_SERVERS, CONFIG, REPO, SOURCE, STATE_DIR, ZK_DATA_DIRS, ZK_HOSTS
 from logkeep.kinds import APPLICATION, ZEEBE
 from logkeep.model.redaction import redact
 from logkeep.model.shell_words import shell_line
@@ -40,9 +40,15 @@ def command(run: Run, *words: object) -> str:
 
 
 def after_init(run: Run, _report: "InitReport") -> NextStep:
-    kafka = command(run, "kafka", "backup", "--bootstrap-servers", "localhost:9092")
-    zookeeper = command(run, "zookeeper", "backup", "--data-dir", "/var/lib/zookeeper", "--zk-host", "localhost:2181")
+    """Addresses that are set already, by a variable or a file, are not repeated."""
+    kafka = command(run, "kafka", "backup", *_unset(run, (BOOTSTRAP_SERVERS, "localhost:9092")))
+    places = ((ZK_DATA_DIRS, "/var/lib/zookeeper"), (ZK_HOSTS, "localhost:2181"))
+    zookeeper = command(run, "zookeeper", "backup", *_unset(run, *places))
     return NextStep("take a first backup, of Kafka or of ZooKeeper", (kafka, zookeeper))
+
+
+def _unset(run: Run, *flags: tuple[Option[Any], str]) -> list[str]:
+    return [word for option, example in flags if not run.settings[option] for word in (f"--{option.name}", example)]
 
 
 def after_kafka_backup(run: Run, report: "KafkaBackupReport") -> NextStep | None:
