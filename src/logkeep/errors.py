@@ -150,7 +150,7 @@ class DataDirUnusable(UsageError):
 class EngineUnavailable(UsageError):
     """Java or Spark cannot be used on this host."""
 
-    remedy = "install a Java 17 (or 21) runtime and set JAVA_HOME, or pass --engine inline for small jobs"
+    remedy = "install a Java 17 (or 21) runtime and set JAVA_HOME"
 
 
 class Declined(LogkeepError):

@@ -52,7 +52,8 @@ def run(application: HandledApplication, given: argparse.Namespace) -> int:
     lock = DirectoryLock(given.data)
     try:
         limits = KeepingLimits(given.snapshot_every, given.max_unarchived)
-        options = RuntimeOptions(limits, _open_place(application, given), _watch(os.environ))
+        source, opened = _source(application, given)
+        options = RuntimeOptions(limits, opened, source, _watch(os.environ))
         work = _run_on_kafka if given.bootstrap_servers else _run_in_files
         failure = work(application, given, options, signals)
     finally:
@@ -154,8 +155,11 @@ def _wait_for_end(signals: "queue.SimpleQueue[int]", ended: threading.Event) -> 
             return
 
 
-def _open_place(application: HandledApplication, given: argparse.Namespace) -> Callable[[], SourceRef] | None:
-    """Opens the source of the flags, or of logkeep's own settings; None if neither names a repository."""
+def _source(application: HandledApplication, given: argparse.Namespace) -> tuple[str, Callable[[], SourceRef] | None]:
+    """The name of the source of the flags, or of logkeep's own settings, and what opens it.
+
+    Empty and None if neither names a repository.
+    """
     url, source = given.repository, given.source
     if url is None:
         from logkeep.config.load import load  # noqa: PLC0415 - only without the flag
@@ -165,16 +169,17 @@ def _open_place(application: HandledApplication, given: argparse.Namespace) -> C
         settings = load({}, os.environ, standard_places(os.environ, directory=Path.cwd())).settings
         url, source = settings[REPO], source or settings[SOURCE]
     if not url:
-        return None
+        return "", None
+    name = source or application.name
 
     def opened() -> SourceRef:
         from logkeep.repository.access import open_repository  # noqa: PLC0415 - the first backup opens it
         from logkeep.store.access import open_store  # noqa: PLC0415 - as above
         from logkeep.store.retrying import RetryingStore, RetryLimits  # noqa: PLC0415 - as above
 
-        return open_repository(RetryingStore(open_store(url), RetryLimits())).place(source or application.name)
+        return open_repository(RetryingStore(open_store(url), RetryLimits())).place(name)
 
-    return opened
+    return name, opened
 
 
 def _watch(environ: Mapping[str, str]) -> Callable[[int, str], None]:

@@ -45,8 +45,16 @@ def _parser(application: HandledApplication) -> argparse.ArgumentParser:
         "--repository", metavar="URL", help="back up to this repository; default: that of logkeep's settings"
     )
     run.add_argument("--source", metavar="NAME", help="the name of the application there; default: its own name")
-    run.add_argument("--snapshot-every", metavar="SIZE", type=_size, default=64 << 20, help="of log (64MiB)")
-    run.add_argument("--max-unarchived", metavar="SIZE", type=_size, default=1 << 30, help="of log kept (1GiB)")
+    run.add_argument(
+        "--snapshot-every", metavar="SIZE", type=_size, default=64 << 20, help="a snapshot after so much log (64MiB)"
+    )
+    run.add_argument(
+        "--max-unarchived",
+        metavar="SIZE",
+        type=_size,
+        default=1 << 30,
+        help="keep at most so much log for the next backup (1GiB)",
+    )
     send = verbs.add_parser("send", help="send a command and print its reply")
     send.set_defaults(function=_send)
     send.add_argument("name", metavar="COMMAND")
@@ -135,7 +143,14 @@ def _stored(path: Path, key: str) -> bytes | None:
 
     directory = read_directory(path)
     number = partition_of(key, directory.document.partitions)
-    return read_key(directory.partition(number) / "state.sqlite", key)[1]
+    state = directory.partition(number) / "state.sqlite"
+    if not state.exists():
+        raise UsageError(
+            f"partition {number} has no state yet",
+            subject=str(path),
+            remedy="start the application: `run` makes the state from the log",
+        )
+    return read_key(state, key)[1]
 
 
 def _say(line: str) -> None:

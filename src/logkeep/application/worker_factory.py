@@ -29,6 +29,8 @@ class RuntimeOptions:
     limits: KeepingLimits = field(default_factory=KeepingLimits)
     open_place: OpenPlace | None = None
     """Opens the source in its repository; None if the application is not backed up."""
+    source: str = ""
+    """The name of that source."""
     watch: Callable[[int, str], None] = lambda _partition, _step: None
 
 
@@ -78,6 +80,7 @@ class WorkerFactory:
             partitions=self._document.partitions,
             history=self._document.history,
             repository=self.repository(),
+            source=self._options.source,
             latest=latest,
         )
 

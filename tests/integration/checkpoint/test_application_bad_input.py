@@ -41,7 +41,7 @@ def _running(data: Path, repository: Path, partitions: int = 2) -> Iterator[Runt
     lock = DirectoryLock(data)
     directory = open_directory(data, "bank", partitions, utc_now())
     place = open_repository(LocalStore(repository)).place("bank")
-    runtime = Runtime(bank(), directory, RuntimeOptions(open_place=lambda: place))
+    runtime = Runtime(bank(), directory, RuntimeOptions(open_place=lambda: place, source=place.source))
     runtime.start()
     server = ControlServer(runtime, data)
     try:
@@ -81,6 +81,8 @@ VERBS: dict[str, tuple[int, str, tuple[str, ...]]] = {
         "archives to repository",
         ("backup", *DATA, "--id", "8", "--repo", "file://{root}/other-repo"),
     ),
+    "another name": (40, "it archives to source bank, not to shop", ("backup", "shop", *DATA[1:], "--id", "8")),
+    "a marker by another name": (40, "it archives to source bank, not to shop", ("checkpoint", "shop", *DATA[1:])),
     "no application there": (51, "nowhere", ("backup", "bank", "--data", "{root}/nowhere", "--id", "8")),
     "no data directory": (40, "--data is missing", ("backup", "bank", "--id", "8")),
     "restore over it while it runs": (31, "is running", ("restore", "7", *DATA[1:], "--replace", "--yes")),

@@ -90,3 +90,14 @@ def test_a_value_controls_neither_the_terminal_nor_the_log(tmp_path: Path, capsy
     assert first.startswith("WARNING about \\x1b]0;owned")
     assert all(line.startswith("  ") for line in others)
     assert "".join([first, *others]).isprintable()
+
+
+def test_a_directory_that_was_restored_and_never_started_is_not_called_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A restore brings logs and snapshots; the state is made from them at the next start."""
+    open_directory(tmp_path, "shop", 2, utc_now())
+    _refused(Application("shop", partitions=2), "state", "key", "--data", str(tmp_path))
+    told = capsys.readouterr().err
+    assert "has no state yet" in told
+    assert "try: start the application" in told

@@ -267,6 +267,12 @@ def test_an_application_that_is_down_or_archives_elsewhere_uses_no_id() -> None:
     with pytest.raises(ClusterUnreachable):
         _take(world, app, 7)
     app.down, app.repository = False, "other"
+    app.repository = ""
+    with pytest.raises(UsageError, match="started without a repository"):
+        _take(world, app)
+    with pytest.raises(UsageError, match="started without a repository"):
+        world.drain(mark(world.place, app, None, timedelta(seconds=1), world.clock, world.tokens))
+    app.repository = "other"
     with pytest.raises(UsageError, match="archives to repository other"):
         _take(world, app, 7)
     assert open_ids(world.place, 0) == []

@@ -127,8 +127,10 @@ class Participant:
         self._marker = 0
         self._config = dict(config)
         ensure_topics(config, application)
+        counts = partition_counts(config, {*inputs, *outputs})
+        _check_topics({*inputs, *outputs} - counts.keys())
         if together:
-            _check_together(partition_counts(config, set(inputs)))
+            _check_together({name: count for name, count in counts.items() if name in inputs})
         self._producer = self._new_producer()
         self._declare()
         self._control = TopicReader(config, control_topic(application))
@@ -357,6 +359,12 @@ class Participant:
         )
         consumer.subscribe(list(self._inputs), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
         return consumer
+
+
+def _check_topics(missing: Iterable[str]) -> None:
+    names = ", ".join(sorted(missing))
+    if names:
+        raise UsageError(f"the cluster has no topic {names}", remedy="create the inputs and outputs first")
 
 
 def _check_together(counts: dict[str, int]) -> None:

@@ -16,7 +16,9 @@ class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
     history: int
     """How often it was restored."""
     repository: str
-    """The id of the repository that its partitions archive to; empty if they archive nowhere."""
+    """The id of the repository that its partitions archive to; empty if there is none, or it does not answer."""
+    source: str = ""
+    """The source that they archive to, also while the repository does not answer; empty if they archive nowhere."""
     latest: int = 0
     """The largest checkpoint id of its partitions: no create with it, or with a smaller one, takes a checkpoint."""
     brokers: str = ""

@@ -98,6 +98,7 @@ def mark(
     _check_time(timeout)
     yield "mark: facts"
     facts, until = port.facts(), clock() + timeout
+    _check_place(place, facts)
     yield "mark: ids"
     for backup_id in open_ids(place, read_chain(place).last_id):
         if (yield from settle(place, backup_id, clock, tokens)).state is StateName.ONGOING:
@@ -128,14 +129,30 @@ def _check_time(timeout: timedelta) -> None:
 
 
 def check_application(place: SourceRef, facts: ApplicationFacts) -> None:
-    """Raises UsageError if it archives elsewhere, or if the source has backups of something else."""
+    """Raises UsageError if it archives elsewhere or nowhere, or if the source has backups of something else."""
+    _check_place(place, facts)
+    check_source(place, KIND, identity(facts))
+
+
+def _check_place(place: SourceRef, facts: ApplicationFacts) -> None:
+    if not (facts.repository or facts.source):
+        raise UsageError(
+            "it was started without a repository",
+            subject=f"application {facts.name}",
+            remedy="start it again with --repository URL, or with LOGKEEP_REPO set",
+        )
+    if facts.source not in {"", place.source}:
+        raise UsageError(
+            f"it archives to source {facts.source}, not to {place.source}",
+            subject=f"application {facts.name}",
+            remedy=f"give the name {facts.source}",
+        )
     if facts.repository and facts.repository != place.repository:
         raise UsageError(
             f"it archives to repository {facts.repository}, not to {place.repository}",
             subject=f"application {facts.name}",
             remedy="name the repository with which the application was started",
         )
-    check_source(place, KIND, identity(facts))
 
 
 def _ongoing(place: SourceRef, backup_id: int) -> Locked:

@@ -62,7 +62,7 @@ def open_small_shop(stage: Stage) -> EmbeddedKafka:
 def _start_broker(stage: Stage) -> EmbeddedKafka:
     kafka = EmbeddedKafka(stage.directory / "kafka", stage.cache, properties={"log.cleaner.backoff.ms": "500"})
     with stage.step(f"start a real Kafka {kafka.release.version} broker"):
-        stage.say(f"   its jars are kept in {stage.cache}")
+        stage.say(f"   its jars (49 MiB) are downloaded once, into {stage.cache}")
         stage.resources.callback(kafka.stop)  # before the start: Ctrl-C may come while it starts
         kafka.start()
         stage.export("LOGKEEP_KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap)

@@ -404,7 +404,7 @@ VERBS: tuple[VerbEntry, ...] = (
 )
 
 GROUPS: dict[str, str] = {
-    "app": "Back up and restore applications of partitions.",
+    "app": "Back up and restore stream processors: applications of partitions.",
     "backup-set": "Back up several sources under one id, and show what such a set is.",
     "config": "Show and check the configuration.",
     "kafka": "Back up and restore Kafka clusters.",
@@ -416,3 +416,12 @@ GROUPS: dict[str, str] = {
     "zookeeper": "Back up and restore ZooKeeper.",
 }
 """Summaries of the groups: the first words of verbs with several words."""
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Begin": ("demo", "init", "check", "store"),
+    "Back up and restore": ("kafka", "zookeeper", "app", "zeebe", "backup-set"),
+    "Show and prove": ("list", "info", "status", "verify", "drill", "receipts", "sql"),
+    "Keep and delete": ("prune", "hold", "release", "delete"),
+    "Repair": ("repair", "unlock"),
+}
+"""Headings of `logkeep --help`."""

@@ -46,10 +46,18 @@ class LazyGroup(click.Group):
     """The commands whose words begin with `prefix`."""
 
     def __init__(
-        self, entries: Sequence[CommandEntry], groups: Mapping[str, str], prefix: str = "", **extra: object
+        self,
+        entries: Sequence[CommandEntry],
+        groups: Mapping[str, str],
+        prefix: str = "",
+        *,
+        sections: Mapping[str, Sequence[str]] | None = None,
+        **extra: object,
     ) -> None:
+        """`sections` are headings of the help, with the commands below each; the others follow below a last one."""
         super().__init__(prefix.rpartition(" ")[2] or None, no_args_is_help=True, **extra)  # type: ignore[arg-type]  # click's own keywords
         self._groups = groups
+        self._sections = sections or {}
         self._prefix = f"{prefix} " if prefix else ""
         self._entries = [e for e in entries if e.words.startswith(self._prefix)]
 
@@ -82,8 +90,15 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self._summary(name)) for name in self.list_commands(ctx)])
+        names = self.list_commands(ctx)
+        headed = {name for section in self._sections.values() for name in section}
+        others = "Other commands" if headed else "Commands"
+        longest = max(map(len, names))
+        for heading, below in {**self._sections, others: [name for name in names if name not in headed]}.items():
+            with formatter.section(heading):
+                # One column for all sections.
+                rows = [(name.ljust(longest), self._summary(name)) for name in below if name in names]
+                formatter.write_dl(rows)
 
     def _summary(self, name: str) -> str:
         words = self._prefix + name

@@ -78,6 +78,9 @@ def from_click(error: click.ClickException, program: str = "logkeep") -> UsageEr
         remedy = did_you_mean(error.command_name, known) or remedy
     elif isinstance(error, click.MissingParameter) and error.param is not None:
         what = f"{error.param.human_readable_name} is missing"
+    elif isinstance(error, click.BadParameter) and error.param and isinstance(error.param.type, click.Choice):
+        command, what = f"{command} {error.param.opts[-1]}", error.message
+        remedy = did_you_mean(what.split("'")[1], error.param.type.choices) or remedy
     return UsageError(_sentence(what), subject=command, remedy=remedy)
 
 

@@ -198,7 +198,9 @@ class Run(BaseRun):
         """The repository's URL. Raises UsageError when none is set."""
         url = self[REPO]
         if url is None:
-            remedy = "pass -r URL, set LOGKEEP_REPO, or put repository.url in logkeep.yaml"
+            remedy = (
+                "pass -r DIRECTORY or -r s3://bucket/prefix, set LOGKEEP_REPO, or write repository.url in logkeep.yaml"
+            )
             raise UsageError("no repository is named", remedy=remedy)
         return url
 
@@ -222,8 +224,8 @@ class Run(BaseRun):
         self.console.answer(json_line or self.console.look.text(text(shown_values(document))))
 
     def show(self, text: Callable[[ReportT, TerminalStyle], str], report: ReportT) -> None:
-        """Print a report to stderr, such as the plan before a question. `text` gets its values escaped."""
-        self.console.show(text(shown_values(report), self.console.err_look))
+        """Print a report and an empty line to stderr: the plan before a question. `text` gets its values escaped."""
+        self.console.show(f"{text(shown_values(report), self.console.err_look)}\n")
 
     def document(self, content: msgspec.Struct) -> dict[str, Any]:
         """The JSON document of a report."""

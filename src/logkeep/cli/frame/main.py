@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from logkeep.cli.frame.catalogue import GROUPS, VERBS, VerbEntry
+from logkeep.cli.frame.catalogue import GROUPS, SECTIONS, VERBS, VerbEntry
 from logkeep.cli.frame.program import Program
 from logkeep.cli.frame.world import World
 from logkeep.config.places import standard_places
@@ -24,6 +24,7 @@ def logkeep(verbs: Sequence[VerbEntry] = VERBS) -> Program:
         help=_HELP,
         commands=verbs,
         groups=GROUPS,
+        sections=SECTIONS,
         places=lambda environ, named: standard_places(environ, directory=Path(), named=named),
         asks_for_json=lambda words: "--json" in words,
     )

@@ -39,6 +39,8 @@ class Program:
     help: str
     commands: Sequence[CommandEntry]
     groups: Mapping[str, str] = field(default_factory=dict)
+    sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Headings of the help, with the commands below each."""
     places: Callable[[Mapping[str, str], Path | None], Places]
     """The configuration files, from the environment and the file that --config named."""
     asks_for_json: Callable[[Sequence[str]], bool]
@@ -90,7 +92,7 @@ class Program:
 
     def _parse_and_run(self, argv: list[str], world: World) -> int:
         settings = {"help_option_names": ["-h", "--help"]}
-        group = LazyGroup(self.commands, self.groups, help=self.help, context_settings=settings)
+        group = LazyGroup(self.commands, self.groups, sections=self.sections, help=self.help, context_settings=settings)
         group.context_class = context_with(self.words)
         root = click.version_option(__version__, message=f"{self.name} %(version)s")(group)
         try:

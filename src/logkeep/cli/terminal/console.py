@@ -86,9 +86,14 @@ class Console:
         self._print_above(without_controls(text if redacted else redact(text), colour=self.err_look.colour))
 
     def live(self, line: str) -> None:
-        """Show or replace the live line; empty removes it. Only for terminals."""
+        """Show or replace the live line; empty removes it. Only for terminals: what is wider is cut off.
+
+        A line that wraps could not be erased as a whole.
+        """
         erase = self._erase()
-        self._live = self.err_look.text(one_line(line))
+        look = self.err_look
+        text = look.text(one_line(line))
+        self._live = text if look.width is None else look.clipped(text, look.width - 1)
         self._write_err(f"{erase}{self._live}")
 
     def warn(self, text: str, say: Say = ENGLISH) -> None:

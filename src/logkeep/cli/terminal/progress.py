@@ -17,6 +17,7 @@ Monotonic = Callable[[], float]
 REDRAW_S = 0.25
 LINE_S = 30.0
 _BAR_WIDTH = 24
+_SHORT_BAR_WIDTH = 10
 _RECENT_S = 10.0
 _LEAST_RATE_S = 1.0
 _LEAST_ETA_S = 5.0
@@ -161,16 +162,22 @@ class Bar(_Counts):
         self._console.note(self._summary())
 
     def _show(self) -> None:
-        look = self._console.err_look
-        filled = int(self._share() * _BAR_WIDTH)
-        bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
-        head, words = f"{self._name()} {bar} {self._share():4.0%}", self._progress_text().split(", ")
-        while look.width is not None and cell_width(look.text(f"{head}  {', '.join(words)}")) >= look.width and words:
+        words = self._progress_text().split(", ")
+        line = self._line(_BAR_WIDTH, words)
+        if not self._fits(line):
+            line = self._line(_SHORT_BAR_WIDTH, words)
+        while words and not self._fits(line):
             words.pop(0)  # the last part is the ETA, which matters most
-        line = look.text(f"{head}  {', '.join(words)}")
-        while look.width is not None and cell_width(line) >= look.width:
-            line = line[:-1]
+            line = self._line(_SHORT_BAR_WIDTH, words)
         self._console.live(line)
+
+    def _line(self, width: int, words: list[str]) -> str:
+        filled = int(self._share() * width)
+        return f"{self._name()} {'█' * filled}{'░' * (width - filled)} {self._share():4.0%}  {', '.join(words)}"
+
+    def _fits(self, line: str) -> bool:
+        look = self._console.err_look
+        return look.width is None or cell_width(look.text(line)) < look.width
 
 
 class Lines(_Counts):

@@ -36,7 +36,10 @@ class Sentences:
         return self._translated(text, depth) or self._in_parts(text, depth) or text
 
     def _in_parts(self, text: str, depth: int) -> str | None:
-        """Sentences that the code joins: `one; another`, and `where: what`."""
+        """Sentences that the code joins: `what (place, place)`, `one; another`, and `where: what`."""
+        what, bracket, places = text.removesuffix(")").rpartition(" (")
+        if bracket and text.endswith(")") and (other := self._any(what, depth)) != what:
+            return f"{other}（{'，'.join(self._translated(place, depth) or place for place in places.split(', '))}）"
         if "; " in text:
             return "；".join(self._translated(part, depth) or part for part in text.split("; "))
         where, colon, what = text.partition(": ")

@@ -152,12 +152,17 @@ class TerminalStyle:
                 return
             widths[widest] -= 1
 
+    def clipped(self, line: str, width: int) -> str:
+        """The line in so many columns, with a mark where its end is cut off."""
+        if cell_width(line) <= width:
+            return line
+        mark = self.text("…")
+        while cell_width(line) > width - len(mark):
+            line = line[:-1]
+        return line + mark
+
     def _fit(self, cell: str, width: int, *, flush: bool) -> str:
-        if cell_width(cell) > width:
-            mark = self.text("…")
-            while cell_width(cell) > width - len(mark):
-                cell = cell[:-1]
-            cell += mark
+        cell = self.clipped(cell, width)
         blank = " " * (width - cell_width(cell))
         return blank + cell if flush else cell + blank
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.next_step import NextStep
 from logkeep.config.option import Option
-from logkeep.config.options import CONFIG, REPO, SOURCE, STATE_DIR
+from logkeep.config.options import BOOTSTRAP_SERVERS, CONFIG, REPO, SOURCE, STATE_DIR, ZK_DATA_DIRS, ZK_HOSTS
 from logkeep.kinds import APPLICATION, ZEEBE
 from logkeep.model.redaction import redact
 from logkeep.model.shell_words import shell_line
@@ -13,6 +13,7 @@ from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 
 if TYPE_CHECKING:
     from logkeep.cli.verbs.application.backup import ApplicationBackupReport
+    from logkeep.cli.verbs.application.restore_report import ApplicationRestoreReport
     from logkeep.cli.verbs.init import InitReport
     from logkeep.cli.verbs.kafka.backup_report import KafkaBackupReport, KafkaCopied
     from logkeep.cli.verbs.zeebe.import_ import ZeebeImportReport
@@ -39,9 +40,15 @@ def command(run: Run, *words: object) -> str:
 
 
 def after_init(run: Run, _report: "InitReport") -> NextStep:
-    kafka = command(run, "kafka", "backup", "--bootstrap-servers", "localhost:9092")
-    zookeeper = command(run, "zookeeper", "backup", "--data-dir", "/var/lib/zookeeper", "--zk-host", "localhost:2181")
+    """Addresses that are set already, by a variable or a file, are not repeated."""
+    kafka = command(run, "kafka", "backup", *_unset(run, (BOOTSTRAP_SERVERS, "localhost:9092")))
+    places = ((ZK_DATA_DIRS, "/var/lib/zookeeper"), (ZK_HOSTS, "localhost:2181"))
+    zookeeper = command(run, "zookeeper", "backup", *_unset(run, *places))
     return NextStep("take a first backup, of Kafka or of ZooKeeper", (kafka, zookeeper))
+
+
+def _unset(run: Run, *flags: tuple[Option[Any], str]) -> list[str]:
+    return [word for option, example in flags if not run.settings[option] for word in (f"--{option.name}", example)]
 
 
 def after_kafka_backup(run: Run, report: "KafkaBackupReport") -> NextStep | None:
@@ -63,6 +70,13 @@ def after_application_backup(run: Run, report: "ApplicationBackupReport") -> Nex
     return _verify(run, report.id, "cut") if report.state == "completed" else None
 
 
+def after_application_restore(_run: Run, report: "ApplicationRestoreReport") -> NextStep | None:
+    if report.dry_run:
+        return None
+    where = ("--bootstrap-servers", report.cluster, "--data", "DIR") if report.cluster else ("--data", report.directory)
+    return NextStep("start the application", (shell_line("python", "PROGRAM", "run", *where),))
+
+
 def after_zeebe_import(run: Run, report: "ZeebeImportReport") -> NextStep | None:
     return _verify(run, report.id, "data")
 
@@ -81,9 +95,11 @@ def after_verify(run: Run, report: "VerifyReport") -> NextStep | None:
     return NextStep("prove that it can be restored", (command(run, "drill", report.id, *server),))
 
 
-def after_restore(run: Run, report: "RestoreReport") -> NextStep | None:
+def after_restore(run: Run, report: "RestoreReport", what: str | None = None) -> NextStep | None:
     """Of everything that stores a receipt."""
     if report.restore is None:
         return None
     where = ("--state-dir", run[STATE_DIR]) if run.settings.typed(STATE_DIR) else ()
-    return NextStep("see what was restored and proven", (command(run, "receipts", "show", report.restore, *where),))
+    return NextStep(
+        what or "see what was restored and proven", (command(run, "receipts", "show", report.restore, *where),)
+    )

@@ -14,7 +14,7 @@ from logkeep.reports.status import Objectives, SourceStatus, StatusReport, statu
 from logkeep.reports.stored_size import StoredSize
 
 
-def _text(report: StatusReport, look: TerminalStyle) -> str:
+def status_text(report: StatusReport, look: TerminalStyle) -> str:
     if not report.sources:
         state = f"{look.state('FAIL')}  " if report.breached else ""
         return look.text(f"{state}no sources in {report.url}")
@@ -91,10 +91,10 @@ def _verified_text(one: SourceStatus, look: TerminalStyle) -> str:
 
 
 def _needs_attention(one: SourceStatus) -> bool:
-    return bool(one.damaged or one.interrupted or one.warnings)
+    return bool(one.damaged or one.interrupted or one.warnings or (one.newest_good is None and not one.running))
 
 
-def _exit_code(report: StatusReport) -> int:
+def status_code(report: StatusReport) -> int:
     if report.breached:
         return 60
     return 2 if any(_needs_attention(one) for one in report.sources) else 0
@@ -114,10 +114,10 @@ def _metrics(outcome: CommandOutcome[StatusReport]) -> Iterator[MetricSample]:
 
 @verb(
     report=StatusReport,
-    text=_text,
+    text=status_text,
     options=(*RECEIPT_OPTIONS, MAX_AGE, MAX_LAG, MAX_STANDBY_AGE),
     exits=(2, 10, 60, *STORE_EXITS),
-    exit_code=_exit_code,
+    exit_code=status_code,
     metrics=_metrics,
     examples=("logkeep status --max-age 26h", "logkeep status --max-age 5m --max-lag 100000"),
 )

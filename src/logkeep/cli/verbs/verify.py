@@ -58,12 +58,13 @@ def _text(report: VerifyReport, look: TerminalStyle) -> str:
         lines.append(look.line("every object is good and can be restored, but the source has other records now"))
     if report.verdict == GOOD and _brings_back(report):
         lines.append(look.line("every object is good, but a restore would bring deleted keys back"))
-    for finding in report.findings[:_SHOWN]:
+    findings = _findings_to_show(report)
+    for finding in findings[:_SHOWN]:
         lines.append(look.line(f"{finding.severity.upper():8}{finding.where}: {finding.what}"))
         if finding.remedy:
             lines.append(look.line(f"        try: {finding.remedy}"))
-    if len(report.findings) > _SHOWN:
-        lines.append(look.text(f"… and {count(len(report.findings) - _SHOWN)} more; --json has all"))
+    if len(findings) > _SHOWN:
+        lines.append(look.text(f"… and {count(len(findings) - _SHOWN)} more; --json has all"))
     lines += _key_lines(report, look)
     if report.zookeeper and report.verdict != GOOD:
         lines.append(look.line("see what can be repaired:"))
@@ -75,6 +76,15 @@ def _text(report: VerifyReport, look: TerminalStyle) -> str:
     if not report.stored:
         lines.append(look.text("the store is read-only: this result is not stored"))
     return "\n".join(lines)
+
+
+def _findings_to_show(report: VerifyReport) -> tuple[Finding, ...]:
+    """Without those that the table of the certificate has."""
+    if report.certificate is None:
+        return report.findings
+    from logkeep.checkpoint.certificate.run import RULE_UNCHECKED  # noqa: PLC0415 - only with a certificate
+
+    return tuple(f for f in report.findings if f.code != RULE_UNCHECKED)
 
 
 def _key_lines(report: VerifyReport, look: TerminalStyle) -> list[str]:

@@ -42,6 +42,7 @@ _log = logging.getLogger(__name__)
 _LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 _TAIL_LINES = 15
 _STOP_S = 60.0
+_REMEDY = f"{EngineUnavailable.remedy}, or pass --engine inline"
 _HURRIED_STOP_S = 1.0
 _RECORDING_S = 300.0
 """A JVM that records writes its class archive when it ends. Killed before, the next run has to record again."""
@@ -78,7 +79,11 @@ class EngineSession:
         UsageError for settings that would weaken its protection."""
         given = self._settings
         self._fixed = protection(given.master, given.conf, secret_named=given.secret is not None)
-        java = find_java(os.environ)
+        try:
+            java = find_java(os.environ)
+        except EngineUnavailable as error:
+            error.remedy = _REMEDY
+            raise
         import pyspark  # noqa: PLC0415  # slow to import, and only needed when Spark is
 
         home = Path(pyspark.__file__).parent
@@ -170,7 +175,7 @@ class EngineSession:
         unavailable = EngineUnavailable(
             f"Spark did not start: {start_failure(error, lines)}",
             subject=self._settings.master,
-            remedy=f"see {self.log}; {EngineUnavailable.remedy}",
+            remedy=f"see {self.log}; {_REMEDY}",
         )
         unavailable.add_note("\n".join(lines[-_TAIL_LINES:]))
         return unavailable

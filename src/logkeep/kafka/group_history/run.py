@@ -128,7 +128,7 @@ class ArchivedGroups:
             raise UsageError(
                 f"{GROUP_OFFSETS} is not in this backup",
                 subject=f"backup {self.manifest.id}",
-                remedy="take backups with --internal",
+                remedy="`logkeep info` shows where groups were; for their history, take backups with --internal",
             )
         return sorted(found, key=lambda c: c.log)
 

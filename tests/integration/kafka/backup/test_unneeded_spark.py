@@ -39,7 +39,7 @@ def _slow_machine(cache: Path) -> None:
     """Speeds by which Spark pays for a few megabytes."""
     kind = f"file {write_label(prove=True)}"
     speeds = EngineSpeeds(this_machine(), 0.1, 0.1, {kind: 1e4}, {kind: 1e4})
-    speeds_dir(cache).mkdir(mode=0o700)
+    speeds_dir(cache).mkdir(mode=0o700, parents=True, exist_ok=True)
     (speeds_dir(cache) / "speeds.json").write_bytes(msgspec.json.encode(speeds))
 
 
@@ -60,18 +60,17 @@ def test_the_work_ends_before_spark_has_started(
     """The JVM is stopped in the middle of its start, so that the work ends first on every machine."""
     topic = fill(topics, "unneeded", PARTITIONS, RECORDS)
     repo.run("kafka", "backup", "--bootstrap-servers", kafka.bootstrap, "--source", "prod", "--topics", topic)
-    cache = tmp_path / "home" / ".cache" / "logkeep"
-    cache.mkdir(parents=True)
-    _slow_machine(cache)
+    _slow_machine(tmp_path / "home" / ".cache" / "logkeep")
     words = [
         *("kafka", "restore", "latest", "--source", "prod", "--repo", repo.url, "--bootstrap-servers", shaky.bootstrap),
-        *("--rename", f"{topic}={topic}-restored", "--yes", "--json"),
+        *("--rename", f"{topic}={topic}-restored", "--yes", "--confirm-cluster", kafka.cluster, "--json"),
     ]
     command = ["tests.support.adopting_program", sys.executable, "-m", "logkeep.cli", *words]
     shaky.sending.close_after(1 << 20)
     try:
         with program(command, tmp_path, true_start=True) as run:
             wait_for(lambda: bool(_jvms(run.pid)) or run.poll() is not None, "the JVM")
+            assert run.poll() is None, run.communicate()
             (jvm,) = _jvms(run.pid)
             os.kill(jvm.pid, signal.SIGSTOP)
             wait_for(lambda: shaky.sending.closed or run.poll() is not None, "the work to be held")

@@ -16,6 +16,7 @@ from logkeep.application.kafka.documents import MarkerDocument, TaskCheckpoint, 
 from logkeep.application.kafka.participant import Output, Participant
 from logkeep.application.kafka.topics import TopicReader
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.errors import UsageError
 from tests.integration.kafka.restore.scene import Scene, log_end, troubles
 from tests.support.kafka.client_view_of_configs import admin
 from tests.support.processes import wait_for
@@ -196,6 +197,8 @@ def _has_recorded(owner: Participant, kafka: EmbeddedKafka, kept: dict[str, int]
 def test_a_task_keeps_its_last_checkpoint_under_one_key_for_its_next_owner(scene: Scene) -> None:
     config = {"bootstrap.servers": scene.kafka.bootstrap}
     scene.topics.create("shopkeys-orders", 1)
+    with pytest.raises(UsageError, match="the cluster has no topic shopkeys-nowhere"):
+        Participant("shopkeys", "g", ["shopkeys-orders"], charge, outputs=["shopkeys-nowhere"], config=config)
     producer = Producer(config)
     for numbers in ((5, 6), (7,)):  # two owners, one after the other
         owner = Participant("shopkeys", "shopkeys-g", ["shopkeys-orders"], charge, config=config)

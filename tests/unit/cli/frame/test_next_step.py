@@ -17,7 +17,8 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.console import Console
 from logkeep.cli.terminal.next_step import NextStep
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verbs.next_steps import after_application_backup, after_verify
+from logkeep.cli.verbs.next_steps import after_application_backup, after_init, after_verify
+from logkeep.config.option import Option
 from logkeep.errors import Declined
 from tests.support.cli.filled_repository import fill
 from tests.support.cli.processes import REAL, clean_environment, logkeep
@@ -76,7 +77,6 @@ def test_verify_repeats_the_flags_that_found_the_repository(tmp_path: Path) -> N
 
 WRITERS = re.compile("init|verify|salvage|(.* )?(backup|import|restore|restore-subtree)")
 WITHOUT = {
-    "app restore": "the user starts the application",
     "zeebe backup": "it ends with its own verification",
 }
 
@@ -88,14 +88,27 @@ def test_what_writes_names_a_next_step(entry: VerbEntry) -> None:
 
 
 class _Typed:
-    """The settings of a call without a flag."""
+    """The settings of a call without a flag; some are set by variables."""
+
+    def __init__(self, **found: object) -> None:
+        self._found = found
 
     def typed(self, _option: object) -> bool:
         return False
 
+    def __getitem__(self, option: Option[Any]) -> object:
+        return self._found.get(option.name.replace("-", "_"))
+
 
 def _commands(step: NextStep | None) -> tuple[str, ...]:
     return tuple(step.commands) if step is not None else ()
+
+
+def test_after_init_addresses_that_are_set_are_not_named() -> None:
+    run: Any = SimpleNamespace(settings=_Typed(bootstrap_servers="broker:9092", zk_host=("server:2181",)))
+    kafka, zookeeper = _commands(after_init(run, SimpleNamespace()))  # type: ignore[arg-type]  # it reads nothing of it
+    assert kafka == "logkeep kafka backup"
+    assert zookeeper == "logkeep zookeeper backup --data-dir /var/lib/zookeeper"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """stdout is the answer, stderr is everything else, the exit code is one of the table: as a script sees it."""
 
 import json
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from logkeep.cli.frame.catalogue import SECTIONS, VERBS
 from tests.support.cli.processes import REAL, ROOT, TRIAL, clean_environment, logkeep
 
 
@@ -86,6 +88,7 @@ def test_reports_match_their_published_schemas(tmp_path: Path) -> None:
         (("version", "extra"), ("unexpected extra argument", "--help")),
         (("completion",), ("SHELL is missing", "--help")),
         (("completion", "tcsh"), ("'tcsh' is not one of", "--help")),
+        (("completion", "bsh"), ("'bsh' is not one of", "did you mean bash?")),
         (("config", "show", "--limit-upload", "x"), ("--limit-upload must be a size", "16MiB")),
         (("config", "show", "--config", "none.yaml"), ("no such configuration file", "check the path")),
         (("config", "show", "--log-file", "/none/x"), ("log file cannot be written", "--log-file")),
@@ -117,9 +120,18 @@ def test_errors_as_json(tmp_path: Path) -> None:
 def test_no_arguments_show_help_and_fail(tmp_path: Path) -> None:
     done = logkeep(home=tmp_path)
     assert (done.returncode, done.stdout) == (40, "")
-    assert "Commands:" in done.stderr
+    assert "Other commands:" in done.stderr
     asked = logkeep("--help", home=tmp_path)
     assert (asked.returncode, asked.stderr) == (0, "")
+
+
+def test_the_help_has_every_command_once_below_a_heading(tmp_path: Path) -> None:
+    text = logkeep("--help", home=tmp_path).stdout
+    first = {entry.words.split()[0] for entry in VERBS}
+    listed = re.findall(r"^  ([a-z-]+) {2,}[A-Z]", text.partition("\nBegin:\n")[2], re.MULTILINE)
+    assert sorted(listed) == sorted({*first, "help"})
+    assert [f"\n{heading}:\n" for heading in SECTIONS if f"\n{heading}:\n" not in text] == []
+    assert "\nCommands:\n" in logkeep("kafka", "--help", home=tmp_path).stdout
 
 
 def test_help_lists_exit_codes(tmp_path: Path) -> None:

@@ -88,17 +88,31 @@ def test_the_bar_is_drawn_at_most_four_times_a_second() -> None:
     assert err.getvalue().count("\r\x1b[K") <= 2 * 4 + 2
 
 
-def test_the_bar_shows_rate_eta_and_units() -> None:
-    console, err = _console()
+_LONG, _SHORT = "██████░░░░░░░░░░░░░░░░░░  25%", "██░░░░░░░░  25%"
+_REST = "1.0 MiB of 4.0 MiB, 102.4 KiB/s, ETA 30 s, 2 attempts failed"
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    ((120, f"copy {_LONG}  1/4 units, {_REST}"), (100, f"copy {_SHORT}  1/4 units, {_REST}"),
+     (80, f"copy {_SHORT}  102.4 KiB/s, ETA 30 s, 2 attempts failed"), (20, "copy ██░░░░░░░░  2…")),
+)  # fmt: skip
+def test_the_bar_shows_rate_eta_and_units(width: int, line: str) -> None:
+    """What does not fit: the bar is shorter, then whole words go from the front; when it will end is the last to go."""
+    console, err = _console(width=width)
     ticks = Ticks()
     bar = Bar(console, ticks)
     bar.start("copy", 4 * 1024**2, 4)
     ticks.now += 10
     bar.update(1024**2, 1, 2)
-    line = err.getvalue().rpartition("\x1b[K")[2]
-    assert line == "copy ██████░░░░░░░░░░░░░░░░░░  25%  1.0 MiB of 4.0 MiB, 102.4 KiB/s, ETA 30 s, 2 attempts failed", (
-        "what does not fit is left out from the front: whole words, and when it will end is the last to go"
-    )
+    assert err.getvalue().rpartition("\x1b[K")[2].rstrip() == line
+
+
+def test_a_live_line_that_would_wrap_is_cut_off() -> None:
+    """Only its last row could be erased."""
+    console, err = _console(width=20)
+    console.live("testing the store: 3 of 20 checks; names are listed in order")
+    assert err.getvalue() == "testing the store:…"
 
 
 def _words(err: io.StringIO) -> str:

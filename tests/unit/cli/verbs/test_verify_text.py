@@ -1,11 +1,13 @@
 """`logkeep verify` of a backup of ZooKeeper whose objects are all good, and that lacks transactions."""
 
+import msgspec
 import pytest
 
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.verify import _code, _text
 from logkeep.model.findings import Finding, Severity
 from logkeep.reports.verification import VerifyReport, ZooKeeperVerified
+from logkeep.repository.backups.certificate import Certificate, RuleOutcome
 
 
 def report(code: str) -> VerifyReport:
@@ -27,3 +29,16 @@ def test_what_is_missing_is_no_success(code: str, ends: int, begins: str, told: 
     text = _text(report(code), TerminalStyle())
     assert (_code(report(code)), text.split()[0].strip("[]")) == (ends, begins)
     assert ("transactions are missing" in text) == told
+
+
+def test_a_rule_that_is_not_checkable_is_said_once() -> None:
+    """It is in the table of the certificate, and a finding of the document too."""
+    rule = RuleOutcome(rule="V9", title="logs continue their snapshots", outcome="unchecked", what="there are none")
+    certificate = Certificate(application="shop", history=0, checkpoint=7, rules=(rule,), records=1)
+    unchecked = Finding(
+        code="cut-unchecked", severity=Severity.NOTE, where="p0", what="V9, logs continue their snapshots"
+    )
+    found = msgspec.structs.replace(
+        report("window-open"), findings=(unchecked,), certificate=certificate, certificate_verdict="consistent"
+    )
+    assert _text(found, TerminalStyle()).count("logs continue their snapshots") == 1

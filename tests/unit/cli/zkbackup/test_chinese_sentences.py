@@ -126,3 +126,19 @@ def test_a_value_that_looks_like_many_sentences(part: str) -> None:
     assert chinese().sentence(f"unknown key {value}").startswith("未知的键 ")
     assert chinese().sentence(value * 100) == value * 100
     assert values_between(["a ", " b ", " c"], value) is None
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("archived transactions are gone (lost 0x4 to 0x31)", "已备份的事务丢失（丢失 0x4 到 0x31）"),
+        (
+            "logs do not reach 0x31, where its tree becomes exact (behind zxid 0x0)",
+            "日志没有到达 0x31，其数据树在那里才精确（在 zxid 0x0 之后）",
+        ),
+        ("a name that no catalogue has (lost 0x4 to 0x31)", "a name that no catalogue has (lost 0x4 to 0x31)"),
+    ],
+)
+def test_a_finding_with_its_place_is_translated(printed: str, shown: str) -> None:
+    """The place is added to the sentence, in brackets."""
+    assert chinese().sentence(printed) == shown

@@ -21,6 +21,7 @@ from logkeep.cli.verbs.application.restore_report import (
     losses,
     restore_text,
 )
+from logkeep.cli.verbs.next_steps import after_application_restore
 from logkeep.cli.wiring import chosen_engine, chosen_source
 from logkeep.config.options import APP_DATA, BOOTSTRAP_SERVERS, CLIENT_CONFIG, REPLACE_DATA
 from logkeep.errors import UsageError
@@ -29,7 +30,7 @@ from logkeep.model.ids import BackupId, backup_id, choose_id
 from logkeep.repository.chain.commits import SourceRef, read_chain
 
 
-@verb(RESTORE, report=ApplicationRestoreReport, text=restore_text)
+@verb(RESTORE, next_step=after_application_restore, report=ApplicationRestoreReport, text=restore_text)
 def restore_application(run: Run, checkpoint: str) -> ApplicationRestoreReport:
     wanted, servers = _checkpoint_id(run, checkpoint), run[BOOTSTRAP_SERVERS]
     if run[APP_DATA] is None and servers is not None:

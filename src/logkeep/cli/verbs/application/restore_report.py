@@ -44,22 +44,23 @@ class ApplicationRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
 def restore_text(report: ApplicationRestoreReport, look: TerminalStyle) -> str:
     heads = ("PARTITION", "CHECKPOINT AT", "SNAPSHOT AT", "REPLAYED", "DROPPED", "SENT AGAIN", "STATE")
     table = look.table(heads, [_row(one, report) for one in report.partitions], right=",".join(heads[:-1]))
-    done = "would restore" if report.dry_run else "restored"
-    said = f"{done} checkpoint {report.checkpoint} of {report.source} as history {report.history}"
-    lines = [table, "", look.text(f"{said} to {report.cluster or report.directory}")]
+    done = "would restore" if report.dry_run else f"{look.state('OK')}  restored"
+    said = f"checkpoint {report.checkpoint} of {report.source} as history {report.history}"
+    lines = [f"{done} {look.text(f'{said} to {report.cluster or report.directory}')}", "", table, ""]
     if report.old_topics:
         topics = ", ".join(report.old_topics)
         lines.append(look.text(f"the old topics are {topics}; delete them when you no longer need them"))
     if report.before:
         lines.append(look.text(f"the old files are in {report.before}; remove them when you no longer need them"))
-    return "\n".join(lines)
+    return "\n".join(lines).rstrip("\n")
 
 
 def _row(one: RestoredPositions, report: ApplicationRestoreReport) -> tuple[str, ...]:
     counted = ("unknown" if number is None else str(number) for number in (one.dropped, one.sent_again))
     state = "proven" if one.proven else "not compared"
-    positions = (one.partition, one.position, one.snapshot_position, one.replayed)
-    return (*map(str, positions), *counted, "" if report.dry_run else state)
+    snapshot = "-" if one.snapshot_position < 0 else str(one.snapshot_position)
+    positions = (str(one.partition), str(one.position), snapshot, str(one.replayed))
+    return (*positions, *counted, "" if report.dry_run else state)
 
 
 def losses(planned: ApplicationRestoreReport) -> str:

@@ -122,8 +122,10 @@ _OFFLINE: Options = (REPLACE_RECORDS, HERE_ONLY, BROKERS)
 
 def _next_step(run: Run, report: KafkaRestoreReport) -> NextStep | None:
     """The receipt of a restore with --from is removed with its scratch repository, unless it is kept elsewhere."""
-    gone = run[RESTORE_FROM] is not None and run[STATE_DIR] is None
-    return None if gone else after_restore(run, report)
+    if run[RESTORE_FROM] is not None and run[STATE_DIR] is None:
+        return None
+    ready = bool(report.groups) and report.verdict not in BAD
+    return after_restore(run, report, "start the consumers; the receipt says what was proven" if ready else None)
 
 
 @verb(RESTORE, next_step=_next_step, report=KafkaRestoreReport, text=restore_text, exit_code=_code, metrics=_metrics)

@@ -115,7 +115,7 @@ def _what_now(report: KafkaRestoreReport, look: TerminalStyle) -> list[str]:
         return ["", *map(look.text, _after_change(report))]
     if report.verdict == RestoreVerdict.FAILED:
         return ["", *map(look.text, _next_steps(report))]
-    return [look.text(f"receipt: logkeep receipts show {report.restore}")]
+    return []
 
 
 def _after_change(report: KafkaRestoreReport) -> Iterator[str]:

@@ -275,4 +275,8 @@ def _refuse_unknown(until: Mapping[tuple[str, int], int], logs: Sequence[ChosenL
     there = {(log.log.name, log.log.partition) for log in logs}
     for topic, partition in until:
         if (topic, partition) not in there:
-            raise UsageError(f"{topic}/{partition} is not among the partitions to restore", subject="--until-offset")
+            raise UsageError(
+                f"{topic}/{partition} is not among the partitions to restore",
+                subject="--until-offset",
+                remedy="`logkeep info ID --topic …` shows every partition; --topics and --partitions select",
+            )
