@@ -1,8 +1,8 @@
 """The `logkeep` command on a machine whose clock is off by the seconds that the file `$CLOCK_OFF` has at the moment."""
 
-import datetime as real
 import os
 import time
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,16 +15,12 @@ def _off_s() -> int:
     return int(Path(os.environ["CLOCK_OFF"]).read_text())
 
 
-class _WrongDatetime(real.datetime):
-    """`now` is an ordinary time, which is wrong."""
-
-    @classmethod
-    def now(cls, tz: real.tzinfo | None = None) -> real.datetime:  # type: ignore[override]  # see above
-        return real.datetime.now(tz) + real.timedelta(seconds=_off_s())
+def _now(zone: tzinfo) -> datetime:
+    return datetime.now(zone) + timedelta(seconds=_off_s())
 
 
 if __name__ == "__main__":
-    times.datetime = _WrongDatetime  # type: ignore[misc]  # every `utc_now` looks it up
-    wrong = SimpleNamespace(time=lambda: time.time() + _off_s())
-    times_without_a_controller.time = wrong  # type: ignore[assignment]  # the only function that it uses
+    # Every `utc_now` looks it up.
+    vars(times)["datetime"] = SimpleNamespace(now=_now)
+    vars(times_without_a_controller)["time"] = SimpleNamespace(time=lambda: time.time() + _off_s())
     main()

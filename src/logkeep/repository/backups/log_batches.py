@@ -45,10 +45,13 @@ def proven_batches(
 
 
 def _read_ahead(pieces: Iterator[memoryview]) -> Iterator[memoryview]:
+    def following() -> memoryview | None:
+        return next(pieces, None)
+
     with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, pieces, None)
+        coming = pool.submit(following)
         while (piece := coming.result()) is not None:
-            coming = pool.submit(next, pieces, None)
+            coming = pool.submit(following)
             yield piece
 
 
