@@ -6,8 +6,8 @@ A log of records of 100 bytes with random keys, stored as plain segments of 256 
 kept backup. `fold` is the task of `kafka fold` in a process of its own: transactions, rows, decision, rewriting, and
 reading everything back. With --spark the same batches are decoded by Spark's workers, and Spark takes
 `max_by(offset)` per key and writes Parquet: decode, maximum by key, write; on two cores, while the fold has one. With
---cleaner a broker gets the segments as the log of a compacted topic, and says how long its cleaner took. Wall seconds,
-records per second, the ratio, and the peak memory of the process that folds.
+--cleaner a broker gets the segments as the log of a compacted topic, and says how long its cleaner took. Wall
+and CPU seconds, records per second, the ratio, and the peak memory of the process that folds.
 """
 
 import argparse
@@ -74,9 +74,10 @@ def _round(place: SourceRef, rows: tuple[Segment, ...], directory: Path, chosen:
     millions = chosen.records / 1e6
     ours = _fold(place, rows, directory, chosen.records)
     if chosen.spark:
-        theirs = spark_seconds(place, rows, directory / "peer")
+        theirs, cpu = spark_seconds(place, rows, directory / "peer")
         remove(directory / "peer")
-        print(f"Spark  {theirs:7.1f} s  {millions / theirs:6.2f} M records/s  fold {theirs / ours:.2f} x", flush=True)
+        speed = f"{millions / theirs:6.2f} M records/s  {cpu:.1f} CPU s"
+        print(f"Spark  {theirs:7.1f} s  {speed}  fold {theirs / ours:.2f} x", flush=True)
     if chosen.cleaner:
         cache = cache_dir(os.environ, Path.home())
         print(f"cleaner: {cleaner_speed(place, rows, directory / 'peer', cache, len(_template()))}", flush=True)

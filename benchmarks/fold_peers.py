@@ -13,6 +13,7 @@ import numpy as np
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from benchmarks.client_cpu import client_cpu_s
 from benchmarks.kafka_workload import OptimisedKafka
 from logkeep.formats.kafka.record_kernels import KEY_AT, KEY_SIZE, VALUE_AT, VALUE_SIZE
 from logkeep.formats.kafka.record_view import View, visible_records
@@ -32,8 +33,11 @@ _CLEANED = re.compile(r"([0-9,.]+) MB of log processed in ([0-9,.]+) seconds")
 _CLEANER_S = 1_200
 
 
-def spark_seconds(place: SourceRef, rows: Sequence[Segment], directory: Path) -> float:
-    """Decode in Spark's workers, take the record with the greatest offset per key, write Parquet: one job."""
+def spark_seconds(place: SourceRef, rows: Sequence[Segment], directory: Path) -> tuple[float, float]:
+    """Decode in Spark's workers, take the record with the greatest offset per key, write Parquet: one job.
+
+    Wall seconds, and the CPU seconds of all its processes.
+    """
     from pyspark.sql import SparkSession  # noqa: PLC0415
     from pyspark.sql import functions as f  # noqa: PLC0415
 
@@ -49,12 +53,12 @@ def spark_seconds(place: SourceRef, rows: Sequence[Segment], directory: Path) ->
     try:
         spark.sparkContext.setLogLevel("ERROR")
         spark.range(1).write.mode("overwrite").parquet(str(directory / "first"))
-        began = time.perf_counter()
+        began, spent = time.perf_counter(), client_cpu_s(without=-1)
         numbers = spark.range(0, len(rows), 1, len(rows))
         table = numbers.mapInArrow(_Decode(place, tuple(rows)), "offset long, key binary, value binary")
         latest = table.groupBy("key").agg(f.max_by(f.struct("offset", "value"), "offset").alias("last"))
         latest.write.mode("overwrite").parquet(str(directory / "out"))
-        return time.perf_counter() - began
+        return time.perf_counter() - began, client_cpu_s(without=-1) - spent
     finally:
         spark.stop()
 

@@ -79,10 +79,10 @@ def _rewritten(part: Sections, kept: Flags) -> Iterator[bytes]:
     headers["max_time_ms"] = np.where(own_times, headers["base_time_ms"] + latest, headers["max_time_ms"])
     starts = np.concatenate(([0], ends[:-1]))
     codecs = (headers["attributes"] & CODEC_MASK).tolist()
-    for index, (codec, start, end) in enumerate(zip(codecs, starts.tolist(), ends.tolist(), strict=True)):
-        packed = pack(codec, out[start:end]).tobytes()
-        headers["length"][index] = HEADER_BYTES - OVERHEAD_BYTES + len(packed)
-        head = bytearray(header_bytes(headers[index : index + 1]).tobytes())
-        crc = google_crc32c.extend(google_crc32c.value(bytes(head[CRC_FROM:])), packed)
-        head[CRC_FROM - 4 : CRC_FROM] = crc.to_bytes(4, "big")
-        yield b"".join((head, packed))
+    rows = zip(codecs, starts.tolist(), ends.tolist(), strict=True)
+    packed = [pack(codec, out[start:end]) for codec, start, end in rows]
+    headers["length"] = [HEADER_BYTES - OVERHEAD_BYTES + len(each) for each in packed]
+    heads = header_bytes(headers)
+    crc_of, extended = google_crc32c.value, google_crc32c.extend
+    headers["crc"] = [extended(crc_of(head), each) for head, each in zip(heads[:, CRC_FROM:], packed, strict=True)]
+    yield from (b"".join(both) for both in zip(heads, packed, strict=True))

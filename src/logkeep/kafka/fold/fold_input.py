@@ -13,7 +13,7 @@ from logkeep.formats.compaction.barriers import ROW, Barriers, LatestSums, Rows,
 from logkeep.formats.compaction.cut_transactions import CutSettling, CutTransactions
 from logkeep.formats.compaction.record_rows import hashed_rows
 from logkeep.formats.compare.digest import NOTHING, Digest, digest_of
-from logkeep.formats.kafka.batches import CONTROL, DELETE_HORIZON, Batches, BatchStretch, Longs
+from logkeep.formats.kafka.batches import CONTROL, DELETE_HORIZON, TRANSACTIONAL, Batches, BatchStretch, Longs
 from logkeep.formats.kafka.buried_offsets import BuriedOffsets
 from logkeep.formats.kafka.record_kernels import KEY_SIZE, VALUE_SIZE
 from logkeep.formats.kafka.records import Flags, Malformed, RecordColumns, decode
@@ -52,7 +52,7 @@ class FoldInput:
         """The batches that one row covers. The SHA-256 of the object and the CRC of every batch are compared."""
         if not row.has_object:
             return
-        for buffer, batches in proven_batches(self.place, row, -1, self.progress):
+        for buffer, batches in proven_batches(self.place, row, -1, self.progress, ahead=True):
             own = BatchStretch(buffer, batches).touching(row.start, row.end) if len(batches) else None
             if own is None or not len(own.batches):
                 continue
@@ -222,8 +222,8 @@ def _collect(
     data = (batches.headers["attributes"] & CONTROL) == 0
     chosen = Batches(batches.headers[data], batches.positions[data])
     transactions = making.survey.transactions
-    if not transactions.any and not data.all():
-        raise Damaged("it has control records that were not there before")
+    if not transactions.any and (batches.headers["attributes"] & (CONTROL | TRANSACTIONAL)).any():
+        raise Damaged("it has transactions that were not there before")
     for part in decode(stretch.buffer, chosen) if len(chosen) else ():
         if isinstance(part, Malformed):
             raise Damaged(str(part))

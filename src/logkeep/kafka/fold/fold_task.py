@@ -68,7 +68,7 @@ def _fold(unit: FoldUnit, progress: Progress, tokens: TokenSource) -> FoldOutcom
         end=span[1],
         replaced=tuple(replaced),
         before=before,
-        after=_read_back(unit, dict(replaced)),
+        after=_read_back(unit, survey, dict(replaced)),
         unkeyed=found.unkeyed,
         collisions=collisions,
     )
@@ -140,10 +140,10 @@ def _log_sum(rows: "tuple[Segment, ...] | list[Segment]", found: CollectedRows, 
     )
 
 
-def _read_back(unit: FoldUnit, replaced: dict[str, Segment]) -> LogSum:
-    """What the store has now, read with other seeds."""
+def _read_back(unit: FoldUnit, before: FoldSurvey, replaced: dict[str, Segment]) -> LogSum:
+    """What the store has now, read with other seeds. A log without transactions must still have none."""
     rows = [replaced.get(row.token, row) for row in unit.rows]
     archived = FoldInput(unit.place, rows, _silent)
-    survey = survey_log(archived, unit.barriers, None)
+    survey = survey_log(archived, unit.barriers, None) if before.transactions.any else before
     with collected(archived, _making(unit, survey, 3), _slices(unit)) as found:
         return _log_sum(rows, found, found.sums(unit.barriers, values_only=unit.tombstones is not None))

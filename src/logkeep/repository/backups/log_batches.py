@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import OVERHEAD_BYTES, Batches, Bytes, WalkEnd, first_broken, walk
@@ -15,16 +16,24 @@ _LARGEST_BATCH = 1 << 30
 """Limits how much is read because of a wrong length."""
 
 
-def proven_batches(place: SourceRef, row: Segment, after: int, progress: Progress) -> Iterator[tuple[Bytes, Batches]]:
-    """The batches of an object, some megabytes at a time; its hash is checked at the end. Raises Damaged."""
+def proven_batches(
+    place: SourceRef, row: Segment, after: int, progress: Progress, *, ahead: bool = False
+) -> Iterator[tuple[Bytes, Batches]]:
+    """The batches of an object, some megabytes at a time; its hash is checked at the end. Raises Damaged.
+
+    `ahead`: a thread reads and hashes the next piece while the caller works on this one.
+    """
     name = layout.segment(place.source, row)
-    digest, pieces = hashlib.sha256(), LogPieces(after)
+    digest, pieces, received = hashlib.sha256(), LogPieces(after), list[int]()
 
     def watch(chunk: bytes) -> None:
         digest.update(chunk)
-        progress(len(chunk))
+        received.append(len(chunk))
 
-    for piece in StoredLog.of(place, row).pieces(watch):
+    stored = StoredLog.of(place, row).pieces(watch)
+    for piece in _read_ahead(stored) if ahead else stored:
+        while received:
+            progress(received.pop())
         found = pieces.take(piece)
         if pieces.problem:
             raise Damaged(pieces.problem, subject=name)
@@ -33,6 +42,17 @@ def proven_batches(place: SourceRef, row: Segment, after: int, progress: Progres
         raise Damaged(pieces.end_problem(), subject=name)
     if digest.hexdigest() != row.sha256:
         raise Damaged("the bytes are not those that were written", subject=name)
+
+
+def _read_ahead(pieces: Iterator[memoryview]) -> Iterator[memoryview]:
+    def following() -> memoryview | None:
+        return next(pieces, None)
+
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(following)
+        while (piece := coming.result()) is not None:
+            coming = pool.submit(following)
+            yield piece
 
 
 class LogPieces:

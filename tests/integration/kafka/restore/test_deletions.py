@@ -283,18 +283,23 @@ def test_a_comparison_that_takes_longer_than_tombstones_stay(scene: Scene) -> No
 
 
 def test_files_for_a_stopped_broker_are_without_deleted_keys(scene: Scene, tmp_path: Path) -> None:
+    """From an archive that was folded, at a cut before the newest one."""
     topic = _topic(scene, "filed")
     topic.put(_keys(*range(6)))
-    topic.put(_keys(1))
+    topic.put(_keys(1, 2))
     _back_up(scene, topic)
     topic.delete(b"k1", b"k4")
     topic.without(b"k1", b"k4")
+    cut = str(_back_up(scene, topic)["id"])
+    topic.put({b"k0": b"later", b"k3": None})
     _back_up(scene, topic)
+    (folded,) = scene.commands.json("kafka", "fold", "--source", "prod", "--yes")["logs"]
+    assert folded["records_after"] < folded["records_before"]
     broker = EmbeddedKafka(tmp_path / "broker", cache_dir(os.environ, Path.home()), properties=BROKER)
     with broker:
         Matrix(broker).create("filed", 1, {"retention.ms": "-1", "retention.bytes": "-1"})
     data = str(tmp_path / "broker" / "data")
-    scene.commands.json("kafka", "restore", "latest", "--to-log-dirs", data, "--topics", "filed", "--yes")
+    scene.commands.json("kafka", "restore", cut, "--to-log-dirs", data, "--topics", "filed", "--yes")
     with broker:
         assert latest(broker.bootstrap, "filed") == _keys(0, 2, 3, 5)
 

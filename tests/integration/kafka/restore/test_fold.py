@@ -1,17 +1,37 @@
-"""A folded archive, restored to a real broker: what a consumer saw at every kept cut."""
+"""A folded archive, restored to a real broker: what a consumer and a group saw at every kept cut."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from tests.integration.kafka.restore.scene import Scene
+from logkeep.embedded.kafka import EmbeddedKafka
+from tests.integration.kafka.restore.scene import Scene, group_positions, log_end
 from tests.support.kafka.cleaned_topics import latest
+from tests.support.kafka.consumer_view import seen
 from tests.support.kafka.copied_logs import object_paths
+from tests.support.kafka.group_topic import commit
 
 pytestmark = pytest.mark.xdist_group("kafka-restore")
-TOPIC = "folded"
+TOPIC, GROUP = "folded", "folded-readers"
 KEYS, ROUNDS = 40, 3
+
+
+@dataclass(frozen=True)
+class _Consumed:
+    """The latest values of a topic, and the latest records from a group's position on, tombstones too."""
+
+    table: Mapping[bytes, bytes]
+    next: Mapping[bytes | None, bytes | None]
+
+
+def _consumed(kafka: EmbeddedKafka, topic: str) -> _Consumed:
+    position, _ = group_positions(kafka, GROUP)[topic, 0]
+    left = {r.key: r.value for offset, r in seen(kafka.bootstrap, topic, 0).items() if offset >= position}
+    assert left
+    return _Consumed(latest(kafka.bootstrap, topic), left)
 
 
 def _write(scene: Scene, number: int) -> None:
@@ -39,18 +59,20 @@ def _back_up(scene: Scene) -> int:
     return backup
 
 
-def _restored(scene: Scene, backup: int, offsets: str) -> dict[bytes, bytes]:
-    scene.restore(str(backup), "--rename", f"s/^/{offsets}-{backup}-/", "--offsets", offsets)
-    return latest(scene.target.bootstrap, f"{offsets}-{backup}-{TOPIC}")
+def _restored(scene: Scene, backup: int, offsets: str) -> _Consumed:
+    scene.restore(str(backup), "--rename", f"s/^/{offsets}-{backup}-/", "--offsets", offsets, "--groups", GROUP)
+    return _consumed(scene.target, f"{offsets}-{backup}-{TOPIC}")
 
 
 def test_a_folded_archive_restores_what_a_consumer_saw(scene: Scene) -> None:
     scene.topics.create(TOPIC, 1, {"cleanup.policy": "compact"})
-    seen = dict[int, dict[bytes, bytes]]()
+    consumed = dict[int, _Consumed]()
     for number in range(ROUNDS):
         _write(scene, number)
-        seen[_back_up(scene)] = latest(scene.kafka.bootstrap, TOPIC)
-    assert len({frozenset(each.items()) for each in seen.values()}) == ROUNDS
+        # Most records that the group reads next are gone after the fold.
+        commit(scene.kafka.bootstrap, GROUP, {(TOPIC, 0): log_end(scene.kafka, TOPIC) - 3 * KEYS})
+        consumed[_back_up(scene)] = _consumed(scene.kafka, TOPIC)
+    assert len({frozenset(each.table.items()) for each in consumed.values()}) == ROUNDS
     old = set(object_paths(scene.repo.root, ".log"))
     would: dict[str, Any] = scene.commands.json("kafka", "fold", "--dry-run", "--source", "prod")
     assert [log["folded"] for log in would["logs"]] == [True]
@@ -59,9 +81,9 @@ def test_a_folded_archive_restores_what_a_consumer_saw(scene: Scene) -> None:
     assert (done["folded"], done["cuts"]) == (True, ROUNDS)
     assert done["records_after"] < done["records_before"] / 3
     _readable_by_apache(scene, old)
-    first, second, newest = sorted(seen)
+    first, second, newest = sorted(consumed)
     for backup, offsets in ((first, "preserve"), (second, "translate"), (newest, "preserve")):
-        assert _restored(scene, backup, offsets) == seen[backup]
+        assert _restored(scene, backup, offsets) == consumed[backup]
     scene.commands.json("verify", str(newest), "--level", "records")
     where = ("--bootstrap-servers", scene.kafka.bootstrap)
     compared = scene.commands.json("verify", str(newest), "--level", "source", *where)
@@ -69,7 +91,7 @@ def test_a_folded_archive_restores_what_a_consumer_saw(scene: Scene) -> None:
     _points_are_refused(scene, newest)
     _write(scene, 0)
     later = _back_up(scene)
-    assert _restored(scene, later, "preserve") == latest(scene.kafka.bootstrap, TOPIC)
+    assert _restored(scene, later, "preserve") == _consumed(scene.kafka, TOPIC)
 
 
 def _readable_by_apache(scene: Scene, old: set[Any]) -> None:
