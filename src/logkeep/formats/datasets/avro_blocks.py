@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 import pyarrow as pa
+from isal import isal_zlib
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
 from logkeep.formats.arrow_streams import unpacked_pieces
@@ -223,7 +224,7 @@ def plain_pieces(
                 yield from _snappy(b"".join(packed))
             case AvroCodec.ZSTANDARD:
                 yield from _zstd(_BlockFile(file, block))
-    except (OSError, ValueError, zlib.error, pa.ArrowException, Damaged) as error:
+    except (OSError, ValueError, isal_zlib.error, pa.ArrowException, Damaged) as error:
         reason = f": {error.what}" if isinstance(error, Damaged) else ""
         raise Damaged(f"the block at byte {block.at} cannot be unpacked{reason}", subject=subject) from error
 
@@ -234,7 +235,7 @@ def _stored_pieces(file: BinaryIO, block: AvroBlock) -> Iterator[StoredPiece]:
 
 
 def _inflated(packed: Iterator[bytes]) -> Iterator[bytes]:
-    stream, after = zlib.decompressobj(-15), 0
+    stream, after = isal_zlib.decompressobj(-15), 0
     for data in packed:
         after += len(data) if stream.eof else 0
         plain = stream.decompress(data, PIECE_BYTES)
