@@ -25,7 +25,7 @@ from logkeep.formats.datasets.parquet_pages import check_file, one_line
 from logkeep.formats.datasets.record_sizes import record_sizes
 
 MAGIC = b"PAR1"
-GROUP_BYTES, GROUP_ROWS = 32 << 20, 1 << 18
+GROUP_BYTES, GROUP_ROWS = 16 << 20, 1 << 18
 ZSTD_LEVEL = 1
 _READ_ROWS = 1 << 14
 _PAGE_VALUES = 512
@@ -103,6 +103,7 @@ class ParquetFileWriter:
     def _write_group(self) -> None:
         """One chunk per column: pages would end where chunks do."""
         rows = pa.Table.from_batches(self._held).combine_chunks()
+        self._held = []  # a group is in memory once
         count = len(rows)
         numbers = pa.repeat(pa.scalar(0, pa.int32()), count)
         columns = [
@@ -116,7 +117,7 @@ class ParquetFileWriter:
             rows["headers"].cast(FILE_SCHEMA.field("headers").type),
         ]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=_TOPIC_ONCE), row_group_size=count)
-        self._held, self._held_bytes, self._held_rows = [], 0, 0
+        self._held_bytes = self._held_rows = 0
 
 
 class _Sink:
