@@ -53,6 +53,8 @@ class DeepRequest:
     """Gets a line about what takes some seconds."""
     show_keys: bool = False
     """Report keys of records in clear."""
+    limit_download: int | None = None
+    """Bytes per second from the cluster."""
 
 
 def _hash_objects() -> "ReadTask":
@@ -132,7 +134,7 @@ def _kafka_deeper(request: DeepRequest) -> "Deeper | None":
     if request.level == "source":
         from logkeep.kafka.verify.source import SourceCheck  # noqa: PLC0415
 
-        return SourceCheck(request.client_settings(), request.show_keys)
+        return SourceCheck(request.client_settings(), request.show_keys, request.limit_download)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Exports into a bucket of a real S3 server, killed after every store call and run again: equal bytes.
+"""Exports into a bucket of a real S3 server, and upkeep, killed after every store call and run again: equal bytes.
 
 `make test` takes a few of the points, `make soak` all of them.
 """
@@ -39,6 +39,16 @@ class Export:
             repository_id=self.source.repository,
             backup=str(backup),
             form=self.form,
+            fault=KILLED_AFTER if call else NO_FAULT,
+            call=call,
+            environment=ENVIRONMENT,
+        )
+
+    def keep_up(self, server: S3Server, forks: Forker, place: str, verb: str, call: int = 0) -> End:
+        return forks.run(
+            "tests.crash.victims:keep_up_dataset",
+            url=self.url(server, place),
+            verb=verb,
             fault=KILLED_AFTER if call else NO_FAULT,
             call=call,
             environment=ENVIRONMENT,
@@ -89,6 +99,35 @@ def _killed(export: Export, server: S3Server, forks: Forker, points: Iterable[in
 def test_at_a_few_store_calls(export: Export, seaweed_server: S3Server, forks: Forker) -> None:
     points = seeded_part(f"{export.form} on S3", list(range(1, 20)), 10)
     _killed(export, seaweed_server, forks, points)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("verb", ["prune", "reindex"])
+def test_upkeep_at_every_store_call(export: Export, seaweed_server: S3Server, forks: Forker, verb: str) -> None:
+    """All indexes are gone before they are written again; each partition is pruned to its last segment."""
+    if verb == "reindex" and export.form != "kafka-backup-v1":
+        pytest.skip("the format has no index")
+
+    def made(place: str) -> str:
+        for backup in export.backups:
+            export.run(seaweed_server, forks, place, backup)
+        if verb == "reindex":
+            store = open_store(export.url(seaweed_server, place))
+            for info in [each for each in store.list("") if "index" in each.name]:
+                store.delete(info.name)
+        return place
+
+    done = export.keep_up(seaweed_server, forks, made(f"{verb}-whole"), verb)
+    assert done.result["files"] > 2
+    whole, calls, killed = export.files(seaweed_server, f"{verb}-whole"), done.result["calls"], 0
+    for point in range(1, calls + 1):
+        place = made(f"{verb}-{point}")
+        killed += export.keep_up(seaweed_server, forks, place, verb, point).killed
+        export.keep_up(seaweed_server, forks, place, verb)
+        assert export.files(seaweed_server, place) == whole, f"killed at {point} of {calls}"
+    print(f"{export.form} on S3: {verb} killed after {killed} of {calls} store calls, every time equal bytes")
+    assert killed > calls // 2
 
 
 @pytest.mark.soak

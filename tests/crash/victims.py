@@ -5,6 +5,11 @@ from collections.abc import Callable
 
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import LogkeepError
+from logkeep.kafka.dataset_upkeep.dataset import open_existing
+from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments
+from logkeep.kafka.dataset_upkeep.reindex import reindex_partition
+from logkeep.kafka.dataset_upkeep.segments import segments_of
+from logkeep.kafka.datasets.dataset_lock import locked
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportOptions
 from logkeep.kafka.datasets.sources.export_sources import BackupSource
@@ -97,6 +102,28 @@ def export_dataset(
         source = BackupSource.of(view, ExportSelection(), ScanIsolation.COMMITTED)
         DatasetExport(DatasetTarget(faulty), options).run(source, lambda _: InlineEngine())
     return {"calls": len(faulty.calls)}
+
+
+def keep_up_dataset(
+    *, start: Callable[[], None], url: str, verb: str, fault: str, call: int, environment: dict[str, str]
+) -> dict[str, object]:
+    """Prune a dataset to the last segment of each partition, or write its indexes again; tells how many store calls."""
+    os.environ.update(environment)
+    faulty = FaultyStore(open_store(url), plan_of(fault, call))
+    start()
+    dataset = open_existing(DatasetTarget(faulty))
+    with locked(dataset.target):
+        if verb == "prune":
+            some = segments_of(dataset).items()
+            gone = [PrunedPartition(*log, segments[:-1], 1, "") for log, segments in some]
+            files = len(list(delete_segments(dataset.target, gone)))
+        else:
+            files = sum(
+                each.written
+                for log, found in dataset.v1.items()
+                for each in reindex_partition(dataset.target, *log, found, dry_run=False)
+            )
+    return {"calls": len(faulty.calls), "files": files}
 
 
 def fold_all(place: SourceRef) -> int:

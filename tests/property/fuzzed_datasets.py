@@ -82,15 +82,17 @@ def _resealed(chance: random.Random, data: bytes, head: bytes) -> bytes:
     return head + rest[:1] + piece(_mutated(chance, rest[at:-16], 0)) + sync
 
 
-def fuzz(count: int, seed: int) -> int:
-    """How many files could be read."""
+def fuzz(reader: str, count: int, seed: int) -> int:
+    """How many files could be read by this reader."""
     chance, readable = random.Random(seed), 0
-    makers = (_avro, _avro, _avro, _fastavro, _parquet)
     for _ in range(count):
-        data, head = chance.choice(makers)(chance)
+        data, head = chance.choice(_MAKERS[reader])(chance)
         change = _resealed(chance, data, head) if chance.random() < 0.5 else data
         readable += can_read(_mutated(chance, change, len(head)) if change is data else change)
     return readable
+
+
+_MAKERS = {"avro": (_avro, _avro, _avro, _fastavro), "parquet": (_parquet,)}
 
 
 def can_read(data: bytes) -> bool:
@@ -128,7 +130,7 @@ def peak_mib() -> int:
 
 if __name__ == "__main__":
     avro_writer.BLOCK_BYTES = 600
-    fuzz(60, 1)
+    fuzz(sys.argv[1], 60, 1)
     before = peak_mib()
-    readable = fuzz(int(sys.argv[1]), int(sys.argv[2]))
+    readable = fuzz(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
     print(readable, peak_mib() - before)

@@ -15,6 +15,7 @@ from logkeep.cli.verbs.next_steps import after_verify
 from logkeep.cli.wiring import chosen_engine, chosen_source, expect_work
 from logkeep.config.options import (
     LEVEL,
+    LIMIT_DOWNLOAD,
     SAMPLE,
     SHOW_KEYS,
 )
@@ -177,6 +178,7 @@ def verify(run: Run, backup: str) -> VerifyReport:
             resources=resources,
             say=run.say,
             show_keys=run[SHOW_KEYS],
+            limit_download=run[LIMIT_DOWNLOAD],
         )
         owner, share = this_process(run.token()), run[SAMPLE]
         read_bytes = int(expected_bytes * share) if run[LEVEL] != "files" else 0

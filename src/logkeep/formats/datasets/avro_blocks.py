@@ -9,9 +9,10 @@ length, and costs no more than it can hold; a zstd frame needs a window, which i
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import pyarrow as pa
+from isal import isal_zlib
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
 from logkeep.formats.arrow_streams import unpacked_pieces
@@ -29,6 +30,8 @@ _TAIL_BYTES = 256 << 10
 _NUMBER_BYTES = 10
 _ZLIB_CHECKSUM_BYTES = 4
 """fastavro leaves some bytes of zlib's checksum behind the deflated ones."""
+_INFLATE_ERROR = cast("type[Exception]", isal_zlib.error)
+"""isal declares an object of the type."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +226,7 @@ def plain_pieces(
                 yield from _snappy(b"".join(packed))
             case AvroCodec.ZSTANDARD:
                 yield from _zstd(_BlockFile(file, block))
-    except (OSError, ValueError, zlib.error, pa.ArrowException, Damaged) as error:
+    except (OSError, ValueError, _INFLATE_ERROR, pa.ArrowException, Damaged) as error:
         reason = f": {error.what}" if isinstance(error, Damaged) else ""
         raise Damaged(f"the block at byte {block.at} cannot be unpacked{reason}", subject=subject) from error
 
@@ -234,7 +237,7 @@ def _stored_pieces(file: BinaryIO, block: AvroBlock) -> Iterator[StoredPiece]:
 
 
 def _inflated(packed: Iterator[bytes]) -> Iterator[bytes]:
-    stream, after = zlib.decompressobj(-15), 0
+    stream, after = isal_zlib.decompressobj(-15), 0
     for data in packed:
         after += len(data) if stream.eof else 0
         plain = stream.decompress(data, PIECE_BYTES)

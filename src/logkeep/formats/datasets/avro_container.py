@@ -5,7 +5,8 @@
 
 The data of a block is its records, compressed as one by `avro.codec`: nothing, raw deflate, snappy with a CRC-32 of the
 plain bytes behind it (big-endian), or one zstd frame. The sync marker of ours is made of topic, partition and first
-offset, so that the same records make the same bytes.
+offset, so that the same records make the same bytes. Deflate is ISA-L's: at four times the speed of zlib's level 1
+it packs into fewer bytes, and it unpacks twice as fast. The bytes it packs to depend on the kind of processor.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ import zlib
 from enum import StrEnum
 
 import pyarrow as pa
+from isal import isal_zlib
 
 from logkeep.formats.datasets.avro_schemas import LABELS, AvroSchema, schema_text
 
@@ -53,7 +55,7 @@ def _packed(codec: AvroCodec, plain: memoryview) -> bytes | memoryview:
         case AvroCodec.NULL:
             return plain
         case AvroCodec.DEFLATE:
-            return zlib.compress(plain, DEFLATE_LEVEL, wbits=-15)
+            return isal_zlib.compress(plain, DEFLATE_LEVEL, wbits=-15)
         case AvroCodec.SNAPPY:
             packed: bytes = pa.Codec("snappy").compress(plain, asbytes=True)
             return packed + zlib.crc32(plain).to_bytes(4, "big")

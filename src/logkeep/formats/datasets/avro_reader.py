@@ -36,7 +36,7 @@ from logkeep.formats.datasets.record_parts import BytesAt, headers_column, recor
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
 
 _MOST_ROWS = 1 << 13
-_TOGETHER_BYTES, _FIRST_BYTES, _LARGE_BYTES = 1 << 20, 1 << 20, 16 << 20
+_TOGETHER_BYTES, _LARGE_BYTES = 2 << 20, 16 << 20
 _LARGEST_RECORD = 2 * k.LARGEST_PIECE
 _NO_HEADERS = pa.array([], HEADER)
 _FAULTS = {
@@ -139,8 +139,8 @@ class _Window:
         self._pieces: Iterator[bytes | StoredPiece] = iter(())
         self._parts: list[_Part] = []
         self._error: Damaged | None = None
-        self._decoded, self._wanted = 0, _TOGETHER_BYTES
-        self._buffer, self._end = np.empty(_FIRST_BYTES, np.uint8), 0
+        self._decoded, self._wanted, self._is_full = 0, _TOGETHER_BYTES, False
+        self._buffer, self._end = np.empty(_TOGETHER_BYTES, np.uint8), 0
 
     @property
     def data(self) -> Bytes:
@@ -150,6 +150,8 @@ class _Window:
 
     def fill(self) -> bool:
         """Read until there is enough to decode; False at the end of the file. Raises Damaged, after all records."""
+        if self._is_full:
+            return True
         try:
             while self._error is None and self._end < self._wanted:
                 if not self._parts or not self._parts[-1].open:
@@ -190,17 +192,17 @@ class _Window:
     def decode(self, program: Longs, topic: Bytes, partition: int, before: int, rows: Longs) -> int:
         """How many rows are filled in. They refer to `data`, until `drop_decoded`."""
         spans = self._spans()
-        filled, at, why, field = k.decode_rows(self.data, 0, spans, program, topic, partition, before, rows)
+        filled, at, why, field = k.decode_rows(self.data, self._decoded, spans, program, topic, partition, before, rows)
         for part, left in zip(self._parts, spans[:, k.LEFT].tolist(), strict=True):
             part.left = left
-        self._decoded, self._wanted = at, _TOGETHER_BYTES
+        self._decoded, self._wanted, self._is_full = at, _TOGETHER_BYTES, why == k.FULL
         if why not in (k.DONE, k.FULL):
             self._extend_or_fail(at, why, field)
         return filled
 
     def peek(self, program: Longs, rows: Longs) -> int:
         """Fill in the first rows without taking them."""
-        return k.decode_rows(self.data, 0, self._spans(), program, self.data[:0], -1, -1, rows)[0]
+        return k.decode_rows(self.data, self._decoded, self._spans(), program, self.data[:0], -1, -1, rows)[0]
 
     def _spans(self) -> Longs:
         return np.array([(part.end, part.left) for part in self._parts], np.int64)
@@ -217,11 +219,14 @@ class _Window:
         self._parts = []
 
     def drop_decoded(self) -> None:
-        """What is left moves to the front; the memory of a large record is not kept."""
+        """What is left moves to the front, unless it is decoded next; the memory of a large record is not kept."""
+        if self._is_full:
+            self._parts = [part for part in self._parts if part.left or part.open or part.end > self._decoded]
+            return
         rest = self._buffer[self._decoded : self._end].copy()
         self._end = len(rest)
         if len(self._buffer) > _LARGE_BYTES > self._wanted:
-            self._buffer = np.empty(max(_FIRST_BYTES, len(rest)), np.uint8)
+            self._buffer = np.empty(max(_TOGETHER_BYTES, len(rest)), np.uint8)
         self._buffer[: len(rest)] = rest
         for part in self._parts:
             part.start, part.end = part.start - self._decoded, part.end - self._decoded

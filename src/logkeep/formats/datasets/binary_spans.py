@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
+from logkeep.formats.kafka.records import Flags
 
 _NO_BYTES = np.frombuffer(b"", np.uint8)
 
@@ -22,16 +23,36 @@ class BinarySpans(NamedTuple):
 
 
 def binary_spans(column: pa.Array) -> BinarySpans:
-    _, borders, data = column.buffers()
     if not len(column):
         return BinarySpans(_NO_BYTES, np.empty(0, np.int64), np.empty(0, np.int64))
-    around = np.frombuffer(borders, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    around = _borders(column)
     sizes = np.diff(around)
     if column.null_count:
-        sizes[~column.is_valid().to_numpy(zero_copy_only=False)] = -1
+        sizes[_nulls(column)] = -1
+    data = column.buffers()[2]
     found = np.frombuffer(data, np.uint8) if data is not None and data.size else _NO_BYTES
     found.flags.writeable = False
     return BinarySpans(found, around[:-1].copy(), sizes)
+
+
+def binary_sizes(column: pa.Array) -> Longs:
+    """The size of each value of a binary column; 0 for null."""
+    if not len(column):
+        return np.empty(0, np.int64)
+    sizes = np.diff(_borders(column))
+    if column.null_count:
+        sizes[_nulls(column)] = 0
+    return sizes
+
+
+def _borders(column: pa.Array) -> Longs:
+    borders = np.frombuffer(column.buffers()[1], np.int32)
+    return borders[column.offset : column.offset + len(column) + 1].astype(np.int64)
+
+
+def _nulls(column: pa.Array) -> Flags:
+    found: Flags = ~column.is_valid().to_numpy(zero_copy_only=False)
+    return found
 
 
 def list_borders(column: pa.ListArray) -> Longs:

@@ -25,10 +25,10 @@ from logkeep.formats.datasets.parquet_pages import check_file, one_line
 from logkeep.formats.datasets.record_sizes import record_sizes
 
 MAGIC = b"PAR1"
-GROUP_BYTES, GROUP_ROWS = 32 << 20, 1 << 18
+GROUP_BYTES, GROUP_ROWS = 16 << 20, 1 << 18
 ZSTD_LEVEL = 1
 _READ_ROWS = 1 << 14
-_PAGE_VALUES = 256
+_PAGE_VALUES = 512
 """The size of a page is compared with its limit after so many values."""
 
 _TOPIC = pa.dictionary(pa.int32(), pa.string())
@@ -44,7 +44,7 @@ FILE_SCHEMA = pa.schema(
         pa.field("headers", pa.list_(pa.field("element", HEADER, nullable=False)), nullable=False),
     ]
 )
-_WRITTEN_SCHEMA = FILE_SCHEMA.set(2, pa.field("topic", _TOPIC, nullable=False))
+_TOPIC_ONCE = FILE_SCHEMA.set(2, pa.field("topic", _TOPIC, nullable=False))
 _NAME_COLUMNS = [FILE_SCHEMA.get_field_index(name) for name in ("topic", "partition", "offset")]
 _INDEXED = ["key", "topic", "partition", "offset", "timestamp", "timestampType"]
 
@@ -59,7 +59,7 @@ class ParquetFileWriter:
         self._held_bytes = self._held_rows = 0
         self._writer = pq.ParquetWriter(
             self._sink,
-            _WRITTEN_SCHEMA,
+            _TOPIC_ONCE,
             compression="zstd",
             compression_level=ZSTD_LEVEL,
             use_dictionary=["topic", "partition", "timestampType"],
@@ -103,6 +103,7 @@ class ParquetFileWriter:
     def _write_group(self) -> None:
         """One chunk per column: pages would end where chunks do."""
         rows = pa.Table.from_batches(self._held).combine_chunks()
+        self._held = []  # a group is in memory once
         count = len(rows)
         numbers = pa.repeat(pa.scalar(0, pa.int32()), count)
         columns = [
@@ -115,8 +116,8 @@ class ParquetFileWriter:
             rows["timestamp_type"].cast(pa.int32()),
             rows["headers"].cast(FILE_SCHEMA.field("headers").type),
         ]
-        self._writer.write_table(pa.Table.from_arrays(columns, schema=_WRITTEN_SCHEMA), row_group_size=count)
-        self._held, self._held_bytes, self._held_rows = [], 0, 0
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=_TOPIC_ONCE), row_group_size=count)
+        self._held_bytes = self._held_rows = 0
 
 
 class _Sink:
@@ -153,11 +154,13 @@ class ParquetRecords:
         check_file(file, len(FILE_SCHEMA) + 1, subject)
         self._subject = subject
         try:
-            self._file = pq.ParquetFile(file, pre_buffer=False)
+            self._file = pq.ParquetFile(file, pre_buffer=False, read_dictionary=["topic"])
             names = self._file.schema_arrow.remove_metadata()
+        except KeyError:  # it has no topic
+            names = pa.schema([])
         except _ERRORS as error:
             raise self._unreadable(error) from None
-        if not names.equals(FILE_SCHEMA):
+        if not names.equals(_TOPIC_ONCE):
             remedy = f"only files with the columns {', '.join(FILE_SCHEMA.names)} are read"
             raise UsageError("its columns are not those of records", subject=subject, remedy=remedy)
         self.topic, self.partition = "", -1
@@ -212,9 +215,11 @@ class ParquetRecords:
         rows.validate(full=True)
         if self.partition < 0:
             self.topic, self.partition = rows["topic"][0].as_py(), rows["partition"][0].as_py()
-        alike = pc.and_(pc.equal(rows["topic"], self.topic), pc.equal(rows["partition"], self.partition))
+        topics = rows["topic"].dictionary
+        if len(topics) > 1:
+            topics = rows["topic"].dictionary_decode()
         offsets = np.frombuffer(rows["offset"].buffers()[1], np.int64, rows.num_rows, 8 * rows["offset"].offset)
-        if self.partition < 0 or not pc.all(alike).as_py():
+        if self.partition < 0 or not (_is_all(topics, self.topic) and _is_all(rows["partition"], self.partition)):
             raise Damaged(f"row group {group}: a record is of another topic or partition", subject=self._subject)
         if int(offsets[0]) <= before or (np.diff(offsets) <= 0).any():
             raise Damaged(f"row group {group}: offsets do not rise", subject=self._subject)
@@ -225,6 +230,10 @@ class ParquetRecords:
 
     def _unreadable(self, error: BaseException) -> Damaged:
         return Damaged(f"this Parquet file cannot be read: {one_line(error)}", subject=self._subject)
+
+
+def _is_all(column: pa.Array, value: str | int) -> bool:
+    return bool(pc.all(pc.equal(column, value)).as_py())
 
 
 _ERRORS = (pa.ArrowException, OSError, ValueError, OverflowError, KeyError, IndexError, TypeError)

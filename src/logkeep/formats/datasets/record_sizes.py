@@ -3,8 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from logkeep.formats.datasets import avro_kernels as k
-from logkeep.formats.datasets.batch_spans import batch_spans
+from logkeep.formats.datasets.binary_spans import binary_sizes, list_borders
 from logkeep.formats.kafka.record_kernels import Longs
 
 FIXED_BYTES = 32
@@ -14,12 +13,15 @@ _HEADER_BYTES = 8
 
 def record_sizes(batch: pa.RecordBatch) -> Longs:
     """The size of each record of `arrow.SCHEMA`: key, value, names and values of headers, and a fixed part."""
-    spans = batch_spans(batch)
-    sizes: Longs = np.maximum(spans.rows[:, [k.KEY_SIZE, k.VALUE_SIZE]], 0).sum(axis=1) + FIXED_BYTES
-    if len(spans.headers):
-        headers = np.maximum(spans.headers[:, [k.NAME_SIZE, k.HEADER_SIZE]], 0).sum(axis=1) + _HEADER_BYTES
-        sums = np.concatenate((np.zeros(1, np.int64), np.cumsum(headers)))
-        sizes += sums[spans.rows[:, k.HEADERS_END]] - sums[spans.rows[:, k.HEADERS_FROM]]
+    sizes = binary_sizes(batch.column("key"))
+    sizes += binary_sizes(batch.column("value"))
+    sizes += FIXED_BYTES
+    borders = list_borders(batch.column("headers"))
+    if borders[-1] > borders[0]:
+        pairs = batch.column("headers").values.slice(int(borders[0]), int(borders[-1] - borders[0]))
+        sums = np.zeros(len(pairs) + 1, np.int64)
+        np.cumsum(sum(map(binary_sizes, pairs.flatten())) + _HEADER_BYTES, out=sums[1:])
+        sizes += np.diff(sums[borders - borders[0]])
     return sizes
 
 

@@ -4,7 +4,7 @@ Everything is written in an order that a kill cannot harm: the document names th
 records come before indexes, groups after both, and the times that prove deletions last.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -44,6 +44,8 @@ from logkeep.model.work import Engine, EngineFor
 LABEL = "export"
 NOT_HELD = "not-held"
 """Code of findings about what a format or schema has no place for."""
+REMOVED = "files-removed"
+"""Code of findings about logs that lost files since the last run."""
 
 
 class ExportSource(Protocol):
@@ -204,6 +206,23 @@ class DatasetExport:
                 self.form.put_groups(target, each.log, positions)
                 self._positions[each.log] = positions
 
+    def _removed(self, prepared: PreparedExport) -> Iterator[Finding]:
+        """Logs that ended further behind after the last run: somebody deleted files, and the source may have less."""
+        noted = _noted(prepared.document)
+        for each in prepared.plan.logs:
+            note = noted.get(each.log)
+            if note is None or note.last <= each.last or each.log.topic in self.options.rewrite:
+                continue
+            there = f"it ended at offset {each.last}" if each.last >= 0 else "it had none"
+            yield Finding(
+                code=REMOVED,
+                severity=Severity.WARNING,
+                where=str(each.log),
+                what=f"the last run left records up to offset {note.last}, and {there}: files were deleted or damaged; "
+                f"this run read again from offset {each.start}",
+                remedy="`logkeep kafka dataset verify` shows what is missing; what the source has no longer is lost",
+            )
+
     def _noted_down(
         self,
         source: ExportSource,
@@ -229,7 +248,7 @@ class DatasetExport:
             prepared,
             logs,
             tuple(_holes(prepared.plan.logs, done)),
-            (*unproven_findings(judged), *_not_held(logs), *_uncounted(logs)),
+            (*self._removed(prepared), *unproven_findings(judged), *_not_held(logs), *_uncounted(logs)),
         )
 
 

@@ -22,6 +22,7 @@ from logkeep.kafka.client.fetch import (
     encode,
     parse,
 )
+from logkeep.kafka.client.rate_limit import RateLimiter, paced
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.brokers import Brokers, Leader
 from logkeep.kafka.logs.lost_offset import Cause, LogPosition, explain
@@ -52,12 +53,16 @@ class Lost:
 
 
 class LiveLogs:
-    """Reads ranges one after the other, over one connection to each leader, or `lanes` of them in turn. Close it."""
+    """Reads ranges one after the other, over one connection to each leader, or `lanes` of them in turn. Close it.
+
+    It waits before requests where the limits have a rate.
+    """
 
     def __init__(
         self, brokers: Brokers, broker: int, limits: FetchLimits, backoff: ProgressBackoff, lanes: int = 1
     ) -> None:
-        self._brokers, self._limits, self._backoff, self._lanes = brokers, limits, backoff, lanes
+        self._brokers, self._limits, self._backoff, self._lanes = brokers, paced(limits), backoff, lanes
+        self._limiter = RateLimiter(limits.bytes_per_s, backoff.pause, backoff.clock)
         self._leader = Leader(broker, -1)
         self._connections: dict[tuple[int, int], FetchConnection] = {}
         self._correlation, self._log_start, self._given = 0, 0, 0
@@ -118,8 +123,11 @@ class LiveLogs:
     def _request(self, wanted: PartitionFetch) -> FetchedPartition | None:
         self._correlation += 1
         connection = self._connection()
+        self._limiter.before_asking(self._leader.broker)
         connection.send(encode([wanted], self._limits, self._correlation))
-        reply = parse(connection.receive(), self._correlation)
+        received = connection.receive()
+        self._limiter.received(self._leader.broker, len(received), 0)
+        reply = parse(received, self._correlation)
         if reply.throttle_ms:
             self._backoff.pause(reply.throttle_ms / 1000)
         return reply.partitions[0] if reply.partitions else None

@@ -7,18 +7,17 @@ was deleted before the cut, and the backup is wrong about it. Otherwise it was d
 
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from uuid import UUID
+from dataclasses import replace
 
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.deletions.compare_task import DeletionUnit
 from logkeep.kafka.deletions.returning_task import KeysFound, ReturningKey, ReturningUnit, find_returning
-from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.record.deletion_times import DeletionTimes, compacted_topics_of, margin_ms
 from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.record.unproven_deletions import unproven_by_rows
 from logkeep.kafka.verify.compare_task import NOT_COMPARED
+from logkeep.kafka.verify.live_source import LiveSource, LiveState
 from logkeep.kafka.verify.records import Decoded, SegmentRange
 from logkeep.model.clock_time import same_clock
 from logkeep.model.findings import Finding, Severity, worst
@@ -35,18 +34,8 @@ _NAMED_KEYS = 5
 """In the text of a finding; the report lists more."""
 
 
-@dataclass(frozen=True)
-class LiveState:
-    """A log of the cut as the cluster has it now."""
-
-    topic_id: UUID
-    broker: int
-    start: int
-    end: int
-
-
 def deleted_keys(
-    asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], brokers: Brokers, *, show: bool
+    asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], live: LiveSource, *, show: bool
 ) -> list[ReturningKey]:
     """Compare the logs of compacted topics, and report what was found. The keys are in the result only."""
     record = read_record(asked.place, asked.manifest)
@@ -57,7 +46,7 @@ def deleted_keys(
     if logs and asked.sample != EVERYTHING:
         asked.checked.findings.append(_sampled(asked.place.source))
         return []
-    units = _units(asked, decoded.pieces, logs, brokers, show=show)
+    units = _units(asked, decoded.pieces, logs, live, show=show)
     found = asked.engine.map(
         find_returning, units, KeysFound, label="compare deletions", weight=lambda unit: unit.size_bytes
     )
@@ -128,7 +117,7 @@ def _units(
     asked: BackupToCheck,
     pieces: Iterable[SegmentRange],
     logs: Mapping[LogName, LiveState],
-    brokers: Brokers,
+    live: LiveSource,
     *,
     show: bool,
 ) -> list[ReturningUnit]:
@@ -150,10 +139,11 @@ def _units(
             end=cut.end,
             segments=tuple(piece.segment for piece in some),
             buried=some[0].buried,
-            brokers=brokers,
+            brokers=live.brokers,
             broker=state.broker,
             live_start=state.start,
             seeds=seeds,
         )
         units.append(ReturningUnit(compared, max(state.end, cut.end), show))
-    return units
+    limits = live.limits(asked.engine, len(units))
+    return [replace(unit, compared=replace(unit.compared, limits=limits)) for unit in units]

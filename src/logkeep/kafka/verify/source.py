@@ -9,9 +9,12 @@ At last `deleted_keys` says which keys a restore would bring back although they 
 
 import secrets
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 from uuid import UUID
+
+import msgspec
 
 from logkeep.formats.compare.digest import Digest
 from logkeep.formats.compare.log_compare import warm
@@ -21,15 +24,16 @@ from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
 from logkeep.kafka.deletions.returning_task import ReturningKey
-from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.logs.brokers import Brokers, SettingsBrokers
 from logkeep.kafka.logs.live import cause_text
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.record.folded_over import known_folds
 from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
-from logkeep.kafka.verify.deleted_keys import LiveState, deleted_keys
+from logkeep.kafka.verify.deleted_keys import deleted_keys
 from logkeep.kafka.verify.folded_source import FoldedCompareUnit, compare_folded
+from logkeep.kafka.verify.live_source import LiveSource, LiveState
 from logkeep.kafka.verify.records import Decoded, SegmentRange, bounded, decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
@@ -43,6 +47,7 @@ from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.verify.run import BackupToCheck, DeeperCheck
 
 _UNIT_PIECES = 500
+UnitT = TypeVar("UnitT", CompareUnit, FoldedCompareUnit)
 _SAMPLED = "it was folded, and only a part of its objects was read"
 
 
@@ -52,40 +57,46 @@ class SourceCheck:
 
     settings: ClientSettings
     show_keys: bool = False
+    limit_download: int | None = None
+    """Bytes per second from all brokers to all tasks together."""
     returning: tuple[ReturningKey, ...] = ()
     """After the check: deleted keys that a restore would bring back. They are printed, and never stored in clear."""
 
     def __call__(self, asked: BackupToCheck) -> DeeperCheck:
-        proven, returning = _check(asked, self.settings, show_keys=self.show_keys)
+        proven, returning = _check(asked, self)
         self.returning = tuple(returning)
         return proven
 
 
-def _check(
-    asked: BackupToCheck, settings: ClientSettings, *, show_keys: bool
-) -> tuple[DeeperCheck, list[ReturningKey]]:
+def _check(asked: BackupToCheck, check: SourceCheck) -> tuple[DeeperCheck, list[ReturningKey]]:
+    settings = check.settings
     with Cluster(settings) as cluster:
         metadata = cluster.metadata()
         check_source(asked.place, "kafka", {"cluster_id": metadata.cluster_id})
         warm()
         decoded = decode_backup(asked)
         states, reasons = _comparable(asked, cluster)
-    folded = _folded_units(asked, decoded, states, SettingsBrokers(settings))
+    live = LiveSource(SettingsBrokers(settings), settings.client_id, check.limit_download)
+    folded = _folded_units(asked, decoded, states, live)
     reasons |= dict.fromkeys(folded.sampled, _SAMPLED)
     for log, reason in sorted(reasons.items()):
         _warn(asked, log, reason)
     others = {log: state for log, state in states.items() if log not in folded.logs}
-    results = _run(asked, decoded, others, SettingsBrokers(settings))
+    results = _run(asked, decoded, others, live)
     if folded.units:
         results += asked.engine.map(
-            compare_folded, folded.units, CompareResult, label="compare with source", weight=lambda u: u.bytes
+            compare_folded,
+            _limited(folded.units, asked, live),
+            CompareResult,
+            label="compare with source",
+            weight=lambda u: u.bytes,
         )
     for result in results:
         asked.checked.findings.extend(result.findings)
     healable = [_healable(gap, states[gap.log]) for gap in asked.manifest.gaps if _may_exist(gap, states)]
     asked.checked.findings.extend(healable)
     _summarise(asked, decoded, states, results)
-    returning = deleted_keys(asked, decoded, states, SettingsBrokers(settings), show=show_keys)
+    returning = deleted_keys(asked, decoded, states, live, show=check.show_keys)
     short = {NOT_COMPARED, SOURCE_DIFFERS, KEYS_RETURN}
     whole = not healable and not any(f.code in short for f in asked.checked.findings)
     return DeeperCheck("source" if whole else "records", log_digests(asked.manifest, decoded)), returning
@@ -159,7 +170,7 @@ class _FoldedLogs:
 
 
 def _folded_units(
-    asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], brokers: SettingsBrokers
+    asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], live: LiveSource
 ) -> _FoldedLogs:
     chain = read_chain(asked.place)
     record = read_record(asked.place, asked.manifest)
@@ -184,7 +195,7 @@ def _folded_units(
             buried=tuple(b.object for b in burials.get(log, ())),
             topic_id=states[log].topic_id,
             live_start=states[log].start,
-            brokers=brokers,
+            brokers=live.brokers,
             broker=states[log].broker,
             seeds=(secrets.randbits(63), secrets.randbits(63), secrets.randbits(63)),
         )
@@ -194,14 +205,14 @@ def _folded_units(
 
 
 def _run(
-    asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], brokers: SettingsBrokers
+    asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], live: LiveSource
 ) -> list[CompareResult]:
-    units = list(_units(asked, decoded.taken, states, brokers))
+    units = _limited(list(_units(asked, decoded.taken, states, live.brokers)), asked, live)
     return asked.engine.map(compare_pieces, units, CompareResult, label="compare with source", weight=lambda u: u.bytes)
 
 
 def _units(
-    asked: BackupToCheck, pieces: list[SegmentRange], states: Mapping[LogName, LiveState], brokers: SettingsBrokers
+    asked: BackupToCheck, pieces: list[SegmentRange], states: Mapping[LogName, LiveState], brokers: Brokers
 ) -> Iterator[CompareUnit]:
     """Segments that the source may still have, by leader, in units of bounded size."""
     by_broker: defaultdict[int, list[LivePiece]] = defaultdict(list)
@@ -212,6 +223,11 @@ def _units(
     for broker, wanted in sorted(by_broker.items()):
         for unit in bounded(wanted, lambda each: each.piece.segment.stored_bytes, _UNIT_PIECES):
             yield CompareUnit(asked.place.store, brokers, broker, unit)
+
+
+def _limited(units: Sequence[UnitT], asked: BackupToCheck, live: LiveSource) -> list[UnitT]:
+    limits = live.limits(asked.engine, len(units))
+    return [msgspec.structs.replace(unit, limits=limits) for unit in units]
 
 
 def _may_exist(gap: KnownGap, states: Mapping[LogName, LiveState]) -> bool:

@@ -46,6 +46,19 @@ class _Pickling(InlineEngine):
         return super().map(task, units, result, label=label, weight=weight)
 
 
+class _Noting(InlineEngine):
+    """Notes at what rate the tasks of each job read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rates: dict[str, list[int]] = {}
+
+    def map(self, task, units, result, *, label, weight):  # type: ignore[no-untyped-def]  # as its parent
+        limits = [getattr(getattr(unit, "compared", unit), "limits", None) for unit in units]
+        self.rates[label] = [each.bytes_per_s for each in limits if each is not None]
+        return super().map(task, units, result, label=label, weight=weight)
+
+
 @dataclass(frozen=True)
 class Source:
     """One broker's archive, verified against it."""
@@ -122,6 +135,19 @@ def test_transactions_and_their_markers(topics: Matrix, source: Source) -> None:
     verified = source.verify(done)
     assert _codes(verified) == ["source-compared"]
     assert " 80 records are in the source in the very same batches" in _summary(verified)
+
+
+def test_the_rate_of_the_user_holds_for_all_that_is_read_from_the_source(topics: Matrix, archive: Archive) -> None:
+    topic = topics.create("limited", 2, {"cleanup.policy": "compact"})
+    _write(topics, topic, 100)
+    done = archive.back_up(topic).entry.id
+    check = SourceCheck(ClientSettings(endpoints(archive.bootstrap)), limit_download=50_000_000)
+    engine = _Noting()
+    Verifier(archive.place, engine, this_process("verify"), utc_now, random_token, deeper=check).verify(
+        BackupId(done), "source"
+    )
+    assert engine.rates["compare with source"] == [50_000_000]
+    assert set(engine.rates["compare deletions"]) == {50_000_000}
 
 
 def test_what_compaction_rewrote_is_found_record_by_record(

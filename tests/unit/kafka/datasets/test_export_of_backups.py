@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,18 @@ def test_a_torn_dataset_is_continued_from_its_own_last_record(source: CompactedS
     os.truncate(index, index.stat().st_size - 3)
     assert dataset.of_backup(source.place).sum("records") == 1
     assert dataset.files("state") == whole
+
+
+def test_files_that_somebody_deleted_are_a_finding(source: CompactedSource, dataset: Datasets) -> None:
+    source.back_up()
+    dataset.of_backup(source.place)
+    whole = dataset.files("state")
+    shutil.rmtree(dataset.root / "state")
+    again = dataset.of_backup(source.place)
+    assert [(f.code, f.where) for f in again.findings] == [("files-removed", "state/0")]
+    assert "up to offset 5, and it had none" in again.findings[0].what
+    assert dataset.files("state") == whole
+    assert dataset.of_backup(source.place).findings == ()
 
 
 def test_what_a_killed_run_did_not_list_is_listed_although_nothing_is_new(

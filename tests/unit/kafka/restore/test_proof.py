@@ -10,6 +10,7 @@ from logkeep.errors import ClusterUnreachable, Damaged
 from logkeep.formats.kafka.batches import BatchStretch
 from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.kafka.client.fetch import FetchLimits
+from logkeep.kafka.client.rate_limit import BURST_S
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, read_ahead
 from logkeep.kafka.logs.lost_offset import LogFacts
@@ -187,6 +188,19 @@ def test_what_one_lane_received_stays_while_the_other_receives(troubled: tuple[i
         before = stretch
     assert before is not None
     assert b"".join((*seen, bytes(before.buffer))) == b"".join(BATCHES)
+
+
+def test_a_live_log_is_read_at_the_rate_of_the_user() -> None:
+    """Each request waits until the bytes of the replies before it are paid for."""
+    case, bytes_per_s = Case(), 100
+    script = Script(case.answer, lambda: sum(case.pauses), LogFacts(TOPIC_ID, 0, 60))
+    backoff = ProgressBackoff(case.pauses.append, script.clock)
+    logs = LiveLogs(script, 1, FetchLimits(bytes_per_s=bytes_per_s), backoff)
+    for _ in logs.read(LiveRange("t", TOPIC_ID, 0, 0, 60), 1):
+        pass
+    before_last = sum(map(len, BATCHES[:4]))
+    assert len(script.asked) == 3
+    assert script.asked[-1].at_s > before_last / bytes_per_s - BURST_S
 
 
 @pytest.mark.parametrize(

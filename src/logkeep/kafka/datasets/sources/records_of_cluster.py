@@ -14,7 +14,6 @@ from logkeep.formats.kafka.batches import CONTROL, Batches, BatchStretch
 from logkeep.formats.kafka.record_view import View, chosen, readable
 from logkeep.formats.kafka.transactions import committed_batches
 from logkeep.kafka.client.fetch import AbortedTransaction, FetchLimits
-from logkeep.kafka.client.rate_limit import RateLimiter, paced
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.datasets.values import LogToExport, ReadCounts
 from logkeep.kafka.logs.brokers import Brokers, opened
@@ -93,14 +92,10 @@ class OpenClusterRecords:
     def _replies(self, planned: LogToExport, start: int) -> Iterator[_Reply]:
         source = planned.source
         wanted = LiveRange(source.log.topic, UUID(source.history[:32]), source.log.partition, start, source.end)
-        limiter = RateLimiter(self.source.limits.bytes_per_s, time.sleep, time.monotonic)
         backoff = ProgressBackoff(time.sleep, time.monotonic)
-        with closing(LiveLogs(self.brokers, source.broker, paced(self.source.limits), backoff, _LANES)) as logs:
+        with closing(LiveLogs(self.brokers, source.broker, self.source.limits, backoff, _LANES)) as logs:
             for part in logs.read(wanted, source.broker):
                 yield _Reply(part, logs.aborted, logs.reported_start)
-                size = 0 if isinstance(part, Lost) else int(part.batches.sizes.sum())
-                limiter.received(source.broker, size, 0)
-                limiter.before_asking(source.broker)
 
 
 def dense_offsets(batches: Batches, start: int, end: int) -> int:

@@ -1,0 +1,215 @@
+"""How fast are datasets and tables of a real topic? Against Spark's own sources, confluent-kafka and our `verify`.
+
+    python -m benchmarks.record_tables [--megabytes 400] [--rounds 3] [--sizes 100 1000] [--directory DIR]
+
+One embedded broker, a topic of four partitions written by Apache's ProducerPerformance (no keys, no headers, random
+letters), its backup and its Parquet dataset. Each line is one comparison; a ratio above 1 means that ours is faster.
+
+    avro dataset   `kafka backup --format avro`, codec null, on warm Spark workers (first unit to last) against Spark's
+                   Kafka connector that writes Avro without compression, after the start of its session
+    table scan     `spark.read.format("logkeep")` of the backup against Spark's Kafka source of the topic and
+                   `spark.read.parquet` of the dataset, all in one session, without a sink
+    arrow scan     `logkeep.open(…).topic(…).scan()` in this process against confluent-kafka's consumer, whose messages
+                   become Arrow columns; CPU seconds of this process, the threads of librdkafka included
+    contains       `show --contains` of a text that no record has against `verify --level records`, CPU seconds
+    peak           the most resident memory of a worker while it wrote Avro, deflate too, and Parquet
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from confluent_kafka import Consumer, TopicPartition
+
+import logkeep
+from benchmarks.client_cpu import client_cpu_s
+from benchmarks.kafka_workload import Load, OptimisedKafka, fill
+from benchmarks.timed import Span, TimedEngine
+from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.engine.inline import InlineEngine
+from logkeep.engine.spark.engine import SparkEngine
+from logkeep.engine.spark.settings import SparkSettings
+from logkeep.formats.warm import warm
+from logkeep.kafka.datasets.formats import DatasetOptions
+from logkeep.kafka.datasets.run import DatasetExport, ExportOptions
+from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.scan.find import RecordQuestion, find_records
+from logkeep.kafka.scan.open_backup import open_backup
+from logkeep.kafka.scan.search import RecordSearch
+from logkeep.kafka.scan.values import ScanCounters
+from logkeep.kafka.verify.records import check_records
+from logkeep.model.cache import cache_dir
+from logkeep.model.ids import BackupId
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain.owner import this_process
+from logkeep.repository.verify.run import Verifier
+from logkeep.store.local import LocalStore
+from tests.support.kafka.dataset_exports import Datasets
+from tests.support.kafka.whole_backups import Archive, new_place
+from tests.support.servers.spark_connectors import CONNECTORS
+
+WORKERS = 2
+_SEGMENT_BYTES = 1 << 30
+_TOGETHER = 10_000
+
+
+@dataclass(frozen=True)
+class Bench:
+    kafka: EmbeddedKafka
+    engine: TimedEngine
+    directory: Path
+    jars: str
+    rounds: int
+
+    def dataset(self, topic: str, form: str, codec: str = "") -> Span:
+        """Written into an empty directory, which stays for the best round's readers."""
+        root = self.directory / form
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir()
+        source = Datasets(root, self.kafka.bootstrap).cluster_source(topic)
+        options = ExportOptions(form, "committed", DatasetOptions(_SEGMENT_BYTES, codec=codec))
+        DatasetExport(DatasetTarget(LocalStore(root), root), options).run(source, lambda _: self.engine)
+        return self.engine.span()
+
+    def best_dataset(self, topic: str, form: str, codec: str = "") -> Span:
+        return min((self.dataset(topic, form, codec) for _ in range(self.rounds)), key=lambda span: span.seconds)
+
+    def compare(self, load: Load) -> None:
+        fill(self.kafka, load)
+        topic, records = load.topic, load.records
+        avro, deflate = self.best_dataset(topic, "avro", "null"), self.best_dataset(topic, "avro", "deflate")
+        seconds, cpu = self._connector(topic)
+        parquet = self.best_dataset(topic, "parquet")
+        _row(f"avro dataset {topic}", records, {"ours": avro.seconds, "Spark's connector": seconds})
+        _row(f"  its CPU seconds {topic}", records, {"ours": avro.cpu_s, "Spark's connector": cpu})
+        print(
+            f"  peak of a worker, MB: avro {avro.peak_mb:.0f}, deflate {deflate.peak_mb:.0f}, "
+            f"parquet {parquet.peak_mb:.0f}; deflate took {deflate.seconds:.2f} s, parquet {parquet.seconds:.2f} s",
+            flush=True,
+        )
+        root = self.directory / "repository"
+        shutil.rmtree(root, ignore_errors=True)
+        archive = Archive(self.kafka.bootstrap, new_place(root))
+        done = archive.back_up(topic)
+        _row(f"table scan {topic}", records, self._spark_scans(topic, root))
+        ours, theirs = _both(lambda: _scanned(root, topic), lambda: _consumed(self.kafka, load), self.rounds)
+        _row(f"arrow scan {topic}", records, {"ours": ours, "confluent-kafka": theirs})
+        engine = InlineEngine()
+        verifier = Verifier(archive.place, engine, this_process("ab"), utc_now, random_token, deeper=check_records)
+        ours, theirs = _both(
+            lambda: _searched(archive, topic), lambda: verifier.verify(BackupId(done.entry.id), "records"), self.rounds
+        )
+        _row(f"contains {topic}", records, {"ours": ours, "verify": theirs})
+
+    def _connector(self, topic: str) -> tuple[float, float]:
+        best = float("inf"), float("inf")
+        for _ in range(self.rounds):
+            out = self.directory / "connector"
+            out.mkdir()
+            said = _program("benchmarks.spark_connector", self.kafka.bootstrap, topic, str(out), self.jars)
+            seconds, cpu = map(float, said.split()[-2:])
+            best = min(best, (seconds, cpu))
+            shutil.rmtree(out)
+        return best
+
+    def _spark_scans(self, topic: str, repository: Path) -> dict[str, float]:
+        files = self.directory / "parquet" / "topics" / topic
+        words = [self.kafka.bootstrap, topic, str(repository), str(files), self.jars, str(self.rounds)]
+        said = _program("benchmarks.spark_scans", *words).splitlines()[-1]
+        return {name: float(seconds) for name, _, seconds in (each.partition("=") for each in said.split(";"))}
+
+
+def _program(module: str, *words: str) -> str:
+    environ = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, "-m", module, *words]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environ).stdout
+
+
+def _scanned(repository: Path, topic: str) -> None:
+    with logkeep.open(str(repository)) as opened:
+        for _ in opened.backup("latest").topic(topic).scan().to_batches():
+            pass
+
+
+def _consumed(kafka: EmbeddedKafka, load: Load) -> None:
+    """The same columns, some thousand records at a time."""
+    settings = {"bootstrap.servers": kafka.bootstrap, "group.id": "bench", "enable.auto.commit": False}
+    consumer = Consumer({**settings, "fetch.message.max.bytes": 1 << 20})
+    with closing(consumer):
+        consumer.assign([TopicPartition(load.topic, number, 0) for number in range(load.partitions)])
+        for _ in _columns(consumer, load.records):
+            pass
+
+
+def _columns(consumer: Consumer, records: int) -> Iterator[pa.RecordBatch]:
+    while records > 0:
+        messages = consumer.consume(_TOGETHER, 10)
+        records -= len(messages)
+        columns = [
+            pa.array([m.partition() for m in messages], pa.int32()),
+            pa.array([m.offset() for m in messages], pa.int64()),
+            pa.array([m.timestamp()[1] for m in messages], pa.timestamp("ms", tz="UTC")),
+            pa.array([m.key() for m in messages], pa.binary()),
+            pa.array([m.value() for m in messages], pa.binary()),
+            pa.array([m.headers() or [] for m in messages], pa.list_(pa.struct({"k": pa.string(), "v": pa.binary()}))),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, names=["partition", "offset", "time", "key", "value", "headers"])
+
+
+def _searched(archive: Archive, topic: str) -> None:
+    question = RecordQuestion(topic, search=RecordSearch(contains=b"a text that no record has"))
+    with open_backup(archive.place, "latest", "show", utc_now, random_token) as view:
+        found = find_records(view, question, ScanCounters())
+    assert found.records == ()
+
+
+def _both(ours: Callable[[], object], theirs: Callable[[], object], rounds: int) -> tuple[float, float]:
+    """The least CPU seconds of each, in turns."""
+    best = [float("inf")] * 2
+    for _ in range(rounds):
+        for number, work in enumerate((ours, theirs)):
+            began = time.process_time()
+            work()
+            best[number] = min(best[number], time.process_time() - began)
+    return best[0], best[1]
+
+
+def _row(name: str, records: int, seconds: dict[str, float]) -> None:
+    """Records per second of each, and how many times faster ours is."""
+    ours = seconds["ours"]
+    shown = [f"{each} {records / taken / 1e6:.2f} ({taken / ours:.2f} x)" for each, taken in seconds.items()]
+    print(f"{name}, M records/s: {', '.join(shown)}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=int, default=400)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--directory", type=Path, default=None)
+    options = parser.parse_args()
+    cache = cache_dir(os.environ, Path.home())
+    warm()
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.directory)))
+        kafka = stack.enter_context(OptimisedKafka(directory / "broker", cache))
+        spark = stack.enter_context(closing(SparkEngine(SparkSettings(cache, f"local[{WORKERS}]"))))
+        engine = TimedEngine(spark, directory / "notes", lambda: client_cpu_s(kafka.pid or -1))
+        bench = Bench(kafka, engine, directory, ",".join(map(str, CONNECTORS.files(cache))), options.rounds)
+        fill(kafka, Load("warm-up", 1000, 20))
+        bench.dataset("warm-up", "avro")
+        for size in options.sizes:
+            bench.compare(Load(f"{size}-bytes", size, options.megabytes))
+
+
+if __name__ == "__main__":
+    main()
