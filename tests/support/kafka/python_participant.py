@@ -47,6 +47,8 @@ class PythonParticipant(ConsumerRebalanceListener):  # type: ignore[misc]  # kaf
         self._stamps, self._marker = Stamps.of(application), 0
         self._last: dict[int, int] = {}
         self._positions: dict[TopicPartition, int] = {}
+        self._assigned: list[TopicPartition] = []
+        """Partitions whose positions are not read yet."""
         name = f"{group}-{uuid.uuid4().hex}"
         self._producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=name)
         self._producer.init_transactions()
@@ -68,6 +70,7 @@ class PythonParticipant(ConsumerRebalanceListener):  # type: ignore[misc]  # kaf
             self._note_markers(0)
             self._take([number for number, last in self._last.items() if last < self._marker], self._marker)
             found = self._consumer.poll(100, max_records=200)
+            self._begin()
             if found:
                 with self._transaction():
                     for record in chain.from_iterable(found.values()):
@@ -125,10 +128,16 @@ class PythonParticipant(ConsumerRebalanceListener):  # type: ignore[misc]  # kaf
 
     def on_partitions_revoked(self, revoked: Any) -> None:
         """Every transaction has ended: they do not outlive a poll."""
-        self._positions, self._last = {}, {}
+        self._positions, self._last, self._assigned = {}, {}, []
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        starts = self._consumer.beginning_offsets(list(assigned))
+        """kafka-python refuses requests in here: `_begin` makes them."""
+        self._assigned += assigned
+
+    def _begin(self) -> None:
+        """Where the last owners of new partitions ended."""
+        assigned, self._assigned = self._assigned, []
+        starts = self._consumer.beginning_offsets(assigned) if assigned else {}
         for log in assigned:
             found = self._consumer.committed(log, metadata=True)
             self._positions[log] = starts[log] if found is None else found.offset
