@@ -6,13 +6,15 @@ one partition of all inputs; the id of its last checkpoint is in the metadata of
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import NewTopic
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.errors import TopicAlreadyExistsError
 from kafka.structs import OffsetAndMetadata
 from logkeep.application.kafka import (
     MarkerDocument,
@@ -49,6 +51,7 @@ class PythonParticipant(ConsumerRebalanceListener):  # type: ignore[misc]  # kaf
         self._positions: dict[TopicPartition, int] = {}
         self._assigned: list[TopicPartition] = []
         """Partitions whose positions are not read yet."""
+        _make_topics(bootstrap, application)
         name = f"{group}-{uuid.uuid4().hex}"
         self._producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=name)
         self._producer.init_transactions()
@@ -162,3 +165,11 @@ class PythonParticipant(ConsumerRebalanceListener):  # type: ignore[misc]  # kaf
         self._producer.begin_transaction()
         self._producer.send(control_topic(self._application), sealed(document), key_of(document), partition=0)
         self._producer.commit_transaction()
+
+
+def _make_topics(bootstrap: str, application: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    for name in (control_topic(application), checkpoints_topic(application)):
+        with suppress(TopicAlreadyExistsError):
+            admin.create_topics([NewTopic(name, 1, 1, topic_configs={"cleanup.policy": "compact"})])
+    admin.close()
