@@ -4,6 +4,7 @@ Every fault that was brought about is counted by its name; what did not happen i
 """
 
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -163,9 +164,11 @@ class ShopUnderFaults:
         begun, order = time.time(), self._order(kind)
         number = self.control.order(order)
         extra = self._extra(kind)
-        with ThreadPoolExecutor(len(extra) + 3) as pool:
-            beside = [pool.submit(self._bring_about, one) for one in extra]
-            self._coordinate(pool, kind, taken)
+        with ThreadPoolExecutor(len(extra) + 4) as pool:
+            beside = [pool.submit(self._coordinate, pool, kind, taken)]
+            beside += [pool.submit(self._bring_about, one) for one in extra if one != "broker"]
+            if "broker" in extra:
+                self._bring_about("broker")  # a broker dies with the thread that started it
             for done in beside:
                 done.result()
         self.faults[f"killed in {kind}"] += self.control.happened(number)
@@ -246,7 +249,7 @@ class ShopUnderFaults:
                 found.append(line.strip())
                 if found[-1] == "accepted" and not taken.begun:
                     taken.begun = set(self.clients.begun)
-            process.wait()
+            found += [f"ended with {code}"] if (code := process.wait()) not in (0, -signal.SIGKILL) else []
         taken.said += [f"coordinator of {wanted.id}: {line}" for line in found]
         return found
 
@@ -264,9 +267,9 @@ class ShopUnderFaults:
             self.faults["worker killed"] += 1
         elif fault == "suspended":
             process = self.fleet.running[self._choose.choice(PROCESSES)]
-            process.send_signal(19)
+            process.send_signal(signal.SIGSTOP)
             time.sleep(12)
-            process.send_signal(18)
+            process.send_signal(signal.SIGCONT)
             self.faults["worker suspended beyond its session"] += 1
         elif fault == "store again":
             time.sleep(4)
