@@ -152,6 +152,7 @@ class _Controlled:
             at = path.stat().st_mtime_ns
             if at != self._read_at:
                 self._order, self._read_at = msgspec.json.decode(path.read_bytes(), type=Order), at
+                self._reached.clear()  # what is awaited begins with the order
         return self._order
 
     def _say(self, partition: int, what: str, more: str = "") -> None:

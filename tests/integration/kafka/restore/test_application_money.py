@@ -119,9 +119,11 @@ def _next_leader(lines: Sequence[Sequence[str]], partition: str) -> str:
 
 
 def _scenario(seen: set[str], same_process: bool) -> str:
-    begun = "copy: read the base" in seen
+    begun, whole = "copy: read the base" in seen, "copy: receipt stored" in seen
     if "appended created" not in seen:
-        return "S3" if "copy: receipt stored" in seen else "S2" if begun else "S1"
+        return "S3" if whole else "S2" if begun else "S1"
+    if whole:
+        return "none: the copy was whole, and created committed"
     kept = "state stored" in seen and same_process
     return ("S5" if kept else "S4") if begun else ("S7" if kept else "S6")
 
