@@ -77,7 +77,7 @@ class _Soak:
         self.taken: list[Taken] = []
         self.states: dict[int, Settlement] = {}
         self.latest_s = 0.0
-        """How long after its request a backup was decided at most."""
+        """How long a backup took at most, with coordinators that were started again."""
 
     def back_up(self, number: int) -> None:
         started, backup_id = time.monotonic(), self.taken[-1].id + 1 if self.taken else 1
@@ -166,7 +166,7 @@ def test_money_is_conserved_whatever_goes_wrong(cluster: KafkaCluster, target: E
     states = Counter(str(settled.state) for settled in soak.states.values())
     store = Counter(more for _, _, _, what, more, *_ in lines if what == "store")
     print(f"{len(shop.clients.accepted)} orders accepted, {len(soak.taken)} backups: {dict(states)}")
-    print(f"decided at the latest {soak.latest_s:.0f} s after it was asked for, with {SECONDS} s of time")
+    print(f"deadline {SECONDS} s; the slowest took {soak.latest_s:.0f} s with all its coordinators")
     print(f"{shop.faults.total()} faults: {dict(shop.faults)}, calls of the store: {dict(store)}")
     print(f"scenarios: {dict(sorted(scenarios.items()))}, snapshots during copies: {_snapshots_during_copies(lines)}")
     print(f"completed backups: {dict(judge.counts)}, processed twice: {recorder.twice}")
