@@ -220,6 +220,8 @@ def members(bootstrap: str, group: str) -> int:
     client = AdminClient({"bootstrap.servers": bootstrap})
     try:
         found = client.describe_consumer_groups([group])[group].result(30)
+    except TimeoutError:
+        return 0
     except KafkaException as error:
         if error.args[0].code() in _NO_GROUP:
             return 0
