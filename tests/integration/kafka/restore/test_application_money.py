@@ -155,11 +155,6 @@ def test_money_is_conserved_whatever_goes_wrong(cluster: KafkaCluster, target: E
         for number in range(wanted):
             soak.back_up(number)
         shop.clients.more(20)
-    recorder = LogRecorder(shop.bootstrap, f"{name}.log", PARTITIONS)
-    judge = MoneyJudge(Commands(f"file://{repository}", tmp_path), target, tmp_path, name, recorder)
-    for each in soak.completed:
-        judge.check(each.id, each.before, each.begun)
-        print(f"{time.strftime('%T')} checked {each.id}", flush=True)
     lines = shop.control.lines()
     scenarios = _scenarios(lines)
     scenarios["S8"] = sum(_is_of_the_store(place, each) for each in soak.taken)
@@ -169,6 +164,11 @@ def test_money_is_conserved_whatever_goes_wrong(cluster: KafkaCluster, target: E
     print(f"deadline {SECONDS} s; the slowest took {soak.latest_s:.0f} s with all its coordinators")
     print(f"{shop.faults.total()} faults: {dict(shop.faults)}, calls of the store: {dict(store)}")
     print(f"scenarios: {dict(sorted(scenarios.items()))}, snapshots during copies: {_snapshots_during_copies(lines)}")
+    recorder = LogRecorder(shop.bootstrap, f"{name}.log", PARTITIONS)
+    judge = MoneyJudge(Commands(f"file://{repository}", tmp_path), target, tmp_path, name, recorder)
+    for each in soak.completed:
+        judge.check(each.id, each.before, each.begun)
+        print(f"{time.strftime('%T')} checked {each.id}", flush=True)
     print(f"completed backups: {dict(judge.counts)}, processed twice: {recorder.twice}")
     assert recorder.twice == 0
     assert set(states) <= {"completed", "failed", "doesNotExist"}
