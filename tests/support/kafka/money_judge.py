@@ -11,14 +11,13 @@ import msgspec
 from logkeep.checkpoint.partition_state import CutFacts
 from logkeep.checkpoint.state.sqlite_state import SqliteState
 from logkeep.embedded.kafka import EmbeddedKafka
-from tests.support.kafka.application_processes import ApplicationProcesses
 from tests.support.kafka.client_view_of_configs import admin, topic_names
 from tests.support.kafka.command_in_process import Commands
+from tests.support.kafka.controlled_process import Control
 from tests.support.kafka.log_recorder import LogRecorder, end_offsets
+from tests.support.kafka.shop_under_faults import PARTITIONS, Fleet
 from tests.support.processes import wait_for
 from tests.support.shop import difference
-
-PARTITIONS = 8
 
 
 class MoneyJudge:
@@ -76,8 +75,8 @@ class MoneyJudge:
     def _drain(self, backup_id: int) -> dict[str, Any]:
         """The state once every message has arrived."""
         data = f"restored-{backup_id}"
-        run = ApplicationProcesses(self._home, self._target.bootstrap, "tests.support.shop:large_shop", self._name)
-        with run.running(data):
+        control = Control(self._home / f"control-{data}")
+        with Fleet(self._home, self._target.bootstrap, self._name, control, [data])():
             wait_for(lambda: _replayed(self._home / data, backup_id), "the replay of all partitions")
             # twice: a message that was sent between two looks is seen by the second one
             wait_for(lambda: _is_empty(self._home / data) and _is_empty(self._home / data), "empty outboxes")

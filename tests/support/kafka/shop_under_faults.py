@@ -91,6 +91,7 @@ class Fleet:
     bootstrap: str
     name: str
     control: Control
+    processes: Sequence[str] = PROCESSES
     running: dict[str, ForkedProcess] = field(default_factory=dict)
     started: Counter[str] = field(default_factory=Counter)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -110,7 +111,7 @@ class Fleet:
 
     def _keep(self) -> None:
         while not self._stop.wait(0.1):
-            for each in PROCESSES:
+            for each in self.processes:
                 if each not in self.running or self.running[each].poll() is not None:
                     self.running[each] = self._start(each)
                     self.started[each] += 1

@@ -7,7 +7,6 @@ counts at the end say that it was not vacuous. A recorder that reads the log wit
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -24,12 +23,21 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.local import LocalStore
 from tests.integration.kafka.restore.scene import Scene
 from tests.soak_counts import soak_count
-from tests.support.kafka.application_processes import ApplicationProcesses
 from tests.support.kafka.command_in_process import Commands
+from tests.support.kafka.controlled_process import Control
 from tests.support.kafka.log_recorder import LogRecorder
-from tests.support.kafka.money_judge import PARTITIONS, MoneyJudge
+from tests.support.kafka.money_judge import MoneyJudge
 from tests.support.kafka.participant_processes import members
-from tests.support.kafka.shop_under_faults import KINDS, PROCESSES, SECONDS, Clients, ShopUnderFaults, Taken
+from tests.support.kafka.shop_under_faults import (
+    KINDS,
+    PARTITIONS,
+    PROCESSES,
+    SECONDS,
+    Clients,
+    Fleet,
+    ShopUnderFaults,
+    Taken,
+)
 from tests.support.processes import wait_for
 from tests.support.running_application import copies, new_repository
 from tests.support.servers.kafka_cluster import KafkaCluster
@@ -38,17 +46,12 @@ from tests.support.servers.kafka_cluster import KafkaCluster
 @pytest.mark.xdist_group("kafka-restore")
 def test_money_is_conserved_by_backups_under_load(scene: Scene, tmp_path: Path) -> None:
     name = "shop-of-three"
-    application = ApplicationProcesses(tmp_path, scene.kafka.bootstrap, "tests.support.shop:large_shop", name)
-    new_repository(application.repository)
+    new_repository(tmp_path / "repository")
     ensure_topics({"bootstrap.servers": scene.kafka.bootstrap}, ApplicationTopics(name), PARTITIONS)
-    commands, clients = (
-        Commands(f"file://{application.repository}", scene.repo.home),
-        Clients(scene.kafka.bootstrap, name),
-    )
+    commands = Commands(f"file://{tmp_path / 'repository'}", scene.repo.home)
+    clients = Clients(scene.kafka.bootstrap, name)
     cuts: list[tuple[int, set[str], set[str]]] = []
-    with ExitStack() as running:
-        processes = [running.enter_context(application.running(each)) for each in PROCESSES]
-        running.enter_context(clients.working())
+    with Fleet(tmp_path, scene.kafka.bootstrap, name, Control(tmp_path / "control"))() as fleet, clients.working():
         wait_for(lambda: members(scene.kafka.bootstrap, name) == len(PROCESSES), "all members")
         for backup_id in (1, 2, 3):
             clients.more(20)
@@ -58,7 +61,7 @@ def test_money_is_conserved_by_backups_under_load(scene: Scene, tmp_path: Path) 
             cuts.append((backup_id, before, set(clients.begun)))
             wait_for(partial(_is_completed, commands, name, backup_id), f"the end of backup {backup_id}")
         clients.more(20)
-        assert [process.poll() for process in processes] == [None] * 3
+        assert fleet.started == dict.fromkeys(PROCESSES, 1)
     judge = MoneyJudge(commands, scene.target, tmp_path, name, LogRecorder(scene.kafka.bootstrap, f"{name}.log", 8))
     for cut in cuts:
         judge.check(*cut)
