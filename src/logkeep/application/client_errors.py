@@ -1,6 +1,6 @@
-"""Errors of librdkafka, the client of applications, as errors of ours. Pure."""
+"""Errors of librdkafka, the client of applications, as errors of ours."""
 
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import KafkaError
 
@@ -25,3 +25,14 @@ def client_error(cause: KafkaError, subject: str, doing: str = "") -> ClusterErr
     """What happened; `doing` says what it stopped."""
     kind = _KINDS.get(cause.code(), ClusterError)
     return kind(f"{doing}: {cause.str()}" if doing else cause.str(), subject=subject)
+
+
+def client_answer(done: Any, subject: str, wait_s: float) -> Any:
+    """The result of a call of the admin client, which may give none at all while brokers are down.
+
+    Raises KafkaException, ClusterUnreachable.
+    """
+    try:
+        return done.result(wait_s)
+    except TimeoutError as error:
+        raise ClusterUnreachable(f"no broker answered within {wait_s:g} s", subject=subject) from error

@@ -37,6 +37,8 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 FAILOVER = "the leader of the partition changed before its copy was complete"
 _RETRY_S, _ATTEMPTS = 1.0, 3
 _POLL_S = 1.0
+_UNKNOWN = 1 << 62
+"""More bytes than a log has."""
 
 
 @dataclass(frozen=True)
@@ -186,21 +188,19 @@ class BackupActor:
         return msgspec.structs.replace(completed, replay_bytes=replayed), segments
 
     def _chosen(self, choice: UseSnapshot, base: PartitionCopy | None, cut_end: int) -> tuple[UseSnapshot, int]:
-        """The snapshot of the base instead, while the log since then is smaller than a new one, and the bytes of log
-        from the snapshot to the cut. This copy continues the log of the base, so there is no gap up to its own end."""
-        since = self._since_snapshot(base, cut_end) if base else None
-        if base is not None and since is not None:
+        """The snapshot of the base instead, as `reuse` says, and the bytes of log from the snapshot to the cut; -1 if
+        they cannot be counted. This copy continues the log of the base, so there is no gap up to its own end."""
+        if base is not None and base.snapshot_position >= 0 and self._log.start <= base.cut_end:
+            since = self._since_snapshot(base, cut_end)
             archived = KeptSnapshot(base.snapshot_position, 0, base.snapshot_position + 1)
-            choice = reuse(choice, archived, cut_end, since)
+            choice = reuse(choice, archived, cut_end, _UNKNOWN if since is None else since, base.log_start)
             if choice.archived:
-                return choice, since
+                return choice, -1 if since is None else since
         return choice, self._log_bytes(choice.log_from, cut_end)
 
     def _since_snapshot(self, base: PartitionCopy, cut_end: int) -> int | None:
         """The log from the snapshot of the base to this cut, most of which may be in the archive only. None if it
-        cannot be counted, or has a gap, or the base has no snapshot."""
-        if base.snapshot_position < 0 or self._log.start > base.cut_end:
-            return None
+        cannot be counted."""
         if base.replay_bytes >= 0:
             return base.replay_bytes + self._log_bytes(base.cut_end, cut_end)
         first = base.snapshot_position + 1

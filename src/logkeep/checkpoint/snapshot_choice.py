@@ -46,9 +46,19 @@ def choose(
 
 
 def reuse(
-    chosen: UseSnapshot, archived: KeptSnapshot | None, archived_log_end: int, log_bytes_since: int
+    chosen: UseSnapshot,
+    archived: KeptSnapshot | None,
+    archived_log_end: int,
+    log_bytes_since: int,
+    archived_log_start: int = 0,
 ) -> UseSnapshot:
-    """The archived snapshot instead, while the log since it is smaller than a new one and archived without a gap."""
+    """The archived snapshot instead, while the log since it is smaller than a new one and archived without a gap.
+
+    It is also used where the archived log begins behind what the chosen one needs: a leader that has only just got the
+    partition replays its whole log, and has no snapshot of its own, or an old one.
+    """
+    if archived is not None and chosen.log_from < archived_log_start:
+        return UseSnapshot(archived, archived.log_from, archived=True)
     if archived is None or chosen.snapshot is None or archived.position > chosen.snapshot.position:
         return chosen
     if archived_log_end < chosen.log_from and archived.position != chosen.snapshot.position:

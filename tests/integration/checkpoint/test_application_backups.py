@@ -15,7 +15,7 @@ from logkeep.application.partition_worker import KeepingLimits, PartitionWorker
 from logkeep.application.runtime import Runtime
 from logkeep.application.worker_factory import RuntimeOptions
 from logkeep.checkpoint.archive.log_names import log_of
-from logkeep.checkpoint.archive.settle import settle
+from logkeep.checkpoint.archive.settle import Settlement, settle
 from logkeep.checkpoint.file_log.file_log import FileLog
 from logkeep.checkpoint.restore.run import prepare, restore
 from logkeep.checkpoint.steps import run
@@ -24,6 +24,7 @@ from logkeep.errors import Locked, StoreUnreachable
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.source import read_manifest
+from logkeep.repository.backups.states import StateName
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.store.base import Store
 from tests.support.cli.filled_repository import document_of
@@ -358,3 +359,29 @@ def test_an_archived_snapshot_is_renewed_though_the_log_since_then_is_in_the_arc
             assert copy.replay_bytes < newest.size_bytes, "what a restore has to replay"
         assert worker.log.start > used[1]
     assert 1 < len(set(used)) < 8
+
+
+def test_a_leader_without_a_snapshot_of_its_own_continues_that_of_the_last_backup(tmp_path: Path) -> None:
+    """On Kafka another process gets the partition, and has replayed its whole log."""
+    place, data = _place(new_repository(tmp_path / "repository")), tmp_path / "data"
+    with _running(data, place.store, KeepingLimits()) as runtime:
+        _work(runtime, 30)
+        for worker in runtime.workers:
+            _snapshot(worker)
+        assert take(place, runtime, 1).state == "completed"
+        assert take(place, runtime, 2, base=1).state == "completed"
+    for path in data.glob("p*/snapshots/*"):
+        path.unlink()
+    with _running(data, place.store, KeepingLimits()) as runtime:
+        _work(runtime, 30)
+        assert [worker.log.start for worker in runtime.workers] == [0, 0]
+        assert take(place, runtime, 3, base=2) == Settlement(StateName.COMPLETED)
+    second, third = copies(place, 2), copies(place, 3)
+    assert all(copy.log_start > 0 for copy in second)
+    assert [copy.snapshot_position for copy in third] == [copy.snapshot_position for copy in second]
+    folded = read_chain(place)
+    plan = prepare(place, folded, 3)
+    staged = run(
+        restore(place, folded, plan, tmp_path / "restored", b"", "x", lambda _: InlineEngine()), lambda _: False
+    )
+    assert all(partition.proven for partition in staged.partitions)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from confluent_kafka import Consumer, ConsumerGroupState, Message, Producer
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
 from logkeep.application.kafka.participant import Output, Participant
@@ -28,6 +28,13 @@ PARTITIONS = 2
 INPUTS = {"charging": ("orders",), "booking": ("payments", "fees")}
 OUTPUTS = {"charging": ("payments", "fees"), "booking": ("receipts",)}
 _LONG_S = 3600.0
+_NO_GROUP = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.GROUP_ID_NOT_FOUND,
+)
+"""The broker has not begun to coordinate the group."""
 
 
 def charge(message: Message, output: Output) -> None:
@@ -211,7 +218,14 @@ def values(bootstrap: str, name: str, topic: str) -> list[str]:
 def members(bootstrap: str, group: str) -> int:
     """How many members share out the partitions of a group; 0 while they have not agreed."""
     client = AdminClient({"bootstrap.servers": bootstrap})
-    found = client.describe_consumer_groups([group])[group].result(30)
+    try:
+        found = client.describe_consumer_groups([group])[group].result(30)
+    except TimeoutError:
+        return 0
+    except KafkaException as error:
+        if error.args[0].code() in _NO_GROUP:
+            return 0
+        raise
     return len(found.members) if found.state == ConsumerGroupState.STABLE else 0
 
 

@@ -6,13 +6,15 @@ one partition of all inputs; the id of its last checkpoint is in the metadata of
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import NewTopic
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.errors import TopicAlreadyExistsError
 from kafka.structs import OffsetAndMetadata
 from logkeep.application.kafka import (
     MarkerDocument,
@@ -47,6 +49,9 @@ class PythonParticipant(ConsumerRebalanceListener):  # type: ignore[misc]  # kaf
         self._stamps, self._marker = Stamps.of(application), 0
         self._last: dict[int, int] = {}
         self._positions: dict[TopicPartition, int] = {}
+        self._assigned: list[TopicPartition] = []
+        """Partitions whose positions are not read yet."""
+        _make_topics(bootstrap, application)
         name = f"{group}-{uuid.uuid4().hex}"
         self._producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=name)
         self._producer.init_transactions()
@@ -68,6 +73,7 @@ class PythonParticipant(ConsumerRebalanceListener):  # type: ignore[misc]  # kaf
             self._note_markers(0)
             self._take([number for number, last in self._last.items() if last < self._marker], self._marker)
             found = self._consumer.poll(100, max_records=200)
+            self._begin()
             if found:
                 with self._transaction():
                     for record in chain.from_iterable(found.values()):
@@ -125,10 +131,16 @@ class PythonParticipant(ConsumerRebalanceListener):  # type: ignore[misc]  # kaf
 
     def on_partitions_revoked(self, revoked: Any) -> None:
         """Every transaction has ended: they do not outlive a poll."""
-        self._positions, self._last = {}, {}
+        self._positions, self._last, self._assigned = {}, {}, []
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        starts = self._consumer.beginning_offsets(list(assigned))
+        """kafka-python refuses requests in here: `_begin` makes them."""
+        self._assigned += assigned
+
+    def _begin(self) -> None:
+        """Where the last owners of new partitions ended."""
+        assigned, self._assigned = self._assigned, []
+        starts = self._consumer.beginning_offsets(assigned) if assigned else {}
         for log in assigned:
             found = self._consumer.committed(log, metadata=True)
             self._positions[log] = starts[log] if found is None else found.offset
@@ -153,3 +165,11 @@ class PythonParticipant(ConsumerRebalanceListener):  # type: ignore[misc]  # kaf
         self._producer.begin_transaction()
         self._producer.send(control_topic(self._application), sealed(document), key_of(document), partition=0)
         self._producer.commit_transaction()
+
+
+def _make_topics(bootstrap: str, application: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    for name in (control_topic(application), checkpoints_topic(application)):
+        with suppress(TopicAlreadyExistsError):
+            admin.create_topics([NewTopic(name, 1, 1, topic_configs={"cleanup.policy": "compact"})])
+    admin.close()

@@ -114,7 +114,7 @@ def test_all_are_captured_before_the_first_is_followed_to_its_end() -> None:
 
 def test_after_a_failure_no_other_is_begun_and_those_that_were_are_followed() -> None:
     members, done = scripted("abc", capture=ClusterError("it does not answer", subject="broker:9092"))
-    assert take_all(members) == [MemberEnd("a", 0), MemberEnd("b", 51, "broker:9092: it does not answer")]
+    assert take_all(members) == [MemberEnd("a", 0), MemberEnd("b", 20, "broker:9092: it does not answer")]
     assert done == ["capture a", "capture b", "finish a"]
 
 

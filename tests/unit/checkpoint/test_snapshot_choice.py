@@ -84,3 +84,9 @@ def test_without_archived_or_local_snapshot_nothing_is_reused() -> None:
     assert reuse(UseSnapshot(NEW, 21), None, 0, 0) == UseSnapshot(NEW, 21)
     assert reuse(UseSnapshot(None, 0), OLD, 50, 0) == UseSnapshot(None, 0)
     assert reuse(UseSnapshot(OLD, 11), NEW, 50, 0) == UseSnapshot(OLD, 11)
+
+
+def test_the_archived_snapshot_is_used_where_the_archived_log_begins_behind_what_the_own_one_needs() -> None:
+    assert reuse(UseSnapshot(None, 0), NEW, 50, 1 << 62, 21) == UseSnapshot(NEW, 21, archived=True)
+    assert reuse(UseSnapshot(OLD, 11), NEW, 50, 1 << 62, 21) == UseSnapshot(NEW, 21, archived=True)
+    assert reuse(UseSnapshot(NEW, 21), NEW, 50, 1 << 62, 21) == UseSnapshot(NEW, 21)

@@ -9,7 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from logkeep.errors import Interrupted, LogkeepError
+from logkeep.errors import OF_THE_VERB, Interrupted, LogkeepError
+
+_FAILED = 20
+"""What a verb that backs up ends with after an error of these kinds."""
 
 
 class MemberCapture(Protocol):
@@ -74,4 +77,5 @@ def _ended(source: str, step: Callable[[], int], earlier: int = 0) -> MemberEnd:
     except Interrupted:
         raise
     except LogkeepError as error:
-        return MemberEnd(source, error.exit_code, f"{error.subject}: {error.what}" if error.subject else error.what)
+        code = _FAILED if type(error) in OF_THE_VERB else error.exit_code
+        return MemberEnd(source, code, f"{error.subject}: {error.what}" if error.subject else error.what)

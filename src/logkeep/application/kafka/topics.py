@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from logkeep.application.client_errors import client_error
+from logkeep.application.client_errors import client_answer, client_error
 from logkeep.application.kafka.documents import checkpoints_topic, control_topic
 from logkeep.errors import ClusterUnreachable
 
@@ -24,7 +24,7 @@ def ensure_topics(config: ClientConfig, application: str) -> None:
     new = [NewTopic(name, 1, -1, config={"cleanup.policy": "compact"}) for name in names]
     for name, done in admin.create_topics(new, operation_timeout=_WAIT_S).items():
         try:
-            done.result(_WAIT_S)
+            client_answer(done, name, _WAIT_S)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise client_error(error.args[0], name, "the topic cannot be created") from error

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
 from confluent_kafka.admin import AdminClient, NewTopic, TopicDescription
 
-from logkeep.application.client_errors import client_error
+from logkeep.application.client_errors import client_answer, client_error
 from logkeep.errors import ClusterError, TargetUnsafe, TopicMissing
 
 ConnectionConfig = Mapping[str, str | int | float | bool]
@@ -99,7 +99,7 @@ def delete_topics(config: ConnectionConfig, topics: ApplicationTopics) -> None:
     admin = AdminClient(dict(config))  # it must live as long as the call
     for name, done in admin.delete_topics([*topics.of_history], operation_timeout=CALL_S).items():
         try:
-            done.result(CALL_S)
+            client_answer(done, name, CALL_S)
         except KafkaException as error:
             if error.args[0].code() not in _MISSING:
                 raise explained(error, name) from error
@@ -117,7 +117,7 @@ def topic_exists(config: ConnectionConfig, name: str) -> bool:
 def _create(admin: AdminClient, new: list[NewTopic]) -> None:
     for name, done in admin.create_topics(new, operation_timeout=CALL_S).items():
         try:
-            done.result(CALL_S)
+            client_answer(done, name, CALL_S)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise explained(error, name) from error
@@ -172,11 +172,12 @@ def _describe(admin: AdminClient, names: list[str]) -> Mapping[str, object]:
 
 def _description(done: object, name: str) -> TopicDescription:
     try:
-        return done.result(CALL_S)  # type: ignore[attr-defined] # a future
+        found: TopicDescription = client_answer(done, name, CALL_S)
     except KafkaException as error:
         if error.args[0].code() in _MISSING:
             raise TopicMissing("there is no such topic", subject=name, remedy="start the application first") from error
         raise explained(error, name) from error
+    return found
 
 
 def _hex(topic_id: Uuid) -> str:

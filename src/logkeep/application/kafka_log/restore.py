@@ -14,6 +14,7 @@ import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from logkeep.application.client_errors import client_answer
 from logkeep.application.kafka_log.committed_records import CommittedReader
 from logkeep.application.kafka_log.current_application import (
     CurrentApplication,
@@ -106,7 +107,8 @@ def check_stopped(config: ConnectionConfig, name: str, seconds: float = MEMBERS_
 def _members(admin: AdminClient, group: str) -> int | None:
     """None while the cluster has no coordinator for the group."""
     try:
-        return len(admin.describe_consumer_groups([group], request_timeout=CALL_S)[group].result(CALL_S).members)
+        described = admin.describe_consumer_groups([group], request_timeout=CALL_S)[group]
+        return len(client_answer(described, group, CALL_S).members)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
             return 0
