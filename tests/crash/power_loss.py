@@ -58,7 +58,11 @@ class PowerLoss:
         held = self._held[status.st_ino]
         if stat.S_ISDIR(status.st_mode):
             with os.scandir(held) as entries:
-                self._names[status.st_ino] = {each.name: each.inode() for each in entries}
+                found = list(entries)
+            self._names[status.st_ino] = {each.name: each.inode() for each in found}
+            for each in found:
+                if each.is_dir(follow_symlinks=False):
+                    self._names.setdefault(each.inode(), {})  # until it is synced itself, it is empty
         elif stat.S_ISREG(status.st_mode):
             with open(f"/proc/self/fd/{held}", "rb") as file:  # noqa: PTH123 - the descriptor may be for writing only
                 self._contents[status.st_ino] = file.read()

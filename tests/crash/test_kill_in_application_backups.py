@@ -17,8 +17,9 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import create_repository
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.store.access import open_store
-from tests.crash.application_victim import ACCOUNTS, SYSTEM_CALL, UNSYNCED
+from tests.crash.application_victim import ACCOUNTS
 from tests.crash.forker import End, Forker
+from tests.crash.process_faults import SYSTEM_CALL, UNSYNCED
 from tests.crash.seeds import seeded_part
 from tests.crash.victims import KILLED_AFTER, NO_FAULT
 from tests.support.servers.s3 import ENVIRONMENT, S3Server
