@@ -30,7 +30,7 @@ from logkeep.store.memory import MemoryStore
 from tests.crash.forker import End, Forker
 from tests.crash.points import AT_ONCE
 from tests.crash.process_faults import SYSTEM_CALL, UNSYNCED
-from tests.crash.seeds import seeded_part
+from tests.crash.seeds import seeded_part, soak_part
 from tests.crash.victims import KILLED_AFTER, NO_FAULT
 from tests.support.kafka.whole_backups import new_place
 from tests.support.servers.s3 import ENVIRONMENT, S3Server
@@ -133,7 +133,7 @@ class Scene:
     """One work in stores of one kind."""
 
     def __init__(self, work: Work, address: Callable[[str], str]) -> None:
-        self._work, self._address = work, address
+        self.name, self._work, self._address = work.name, work, address
         self.counts: Mapping[str, int] = self._victim("counted", NO_FAULT, 0)[1].result
 
     def kill(self, fault: str, points: Iterable[int]) -> int:
@@ -181,8 +181,10 @@ def a_few(scene: Scene, fault: str) -> None:
 
 
 def every_one(scene: Scene, fault: str) -> None:
-    points = scene.points(fault)
-    print(f"{fault}: killed at {(killed := scene.kill(fault, points))} of {len(points)} points, all intact")
+    every = scene.points(fault)
+    points = soak_part(f"zeebe {fault}", every)
+    killed = scene.kill(fault, points)
+    print(f"zeebe {scene.name}, {fault}: killed at {killed} of {len(every)} points, all intact")
     assert killed == len(points)
 
 
