@@ -15,7 +15,8 @@ import msgspec
 from logkeep.application.client_config import client_config
 from logkeep.application.context import HandledApplication
 from logkeep.config.option_types import Size
-from logkeep.errors import LogkeepError, UsageError
+from logkeep.errors import ClusterNotReady, LogkeepError, UsageError
+from logkeep.model.shell_words import shell_word
 
 if TYPE_CHECKING:
     from logkeep.application.kafka_log.client import KafkaClient
@@ -134,7 +135,11 @@ def _stored(path: Path, key: str) -> bytes | None:
 
     directory = read_directory(path)
     number = partition_of(key, directory.document.partitions)
-    return read_key(directory.partition(number) / "state.sqlite", key)[1]
+    state = directory.partition(number) / "state.sqlite"
+    if not state.exists():
+        what = "the state is not there yet: the next start makes it from snapshot and log"
+        raise ClusterNotReady(what, subject=str(state), remedy=f"start it with `run --data {shell_word(path)}`")
+    return read_key(state, key)[1]
 
 
 def _say(line: str) -> None:
