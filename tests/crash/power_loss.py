@@ -1,8 +1,8 @@
 """A power loss inside a process: what was not synced is gone, then the process dies.
 
 Of a file there is what it had when it was last synced, of a directory the names that it had then. A directory that was
-moved has one name: the new one as soon as the place that it was moved to is synced. What SQLite keeps in its write-ahead
-log is dropped: it syncs that only before it writes into the file itself.
+moved has one name: the new one as soon as the place that it was moved to is synced. What SQLite keeps in its
+write-ahead log is dropped: it syncs that only before it writes into the file itself.
 """
 
 import os
