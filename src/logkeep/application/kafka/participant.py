@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from logkeep.application.client_errors import client_error
 from logkeep.application.kafka.documents import (
@@ -93,6 +93,11 @@ class Output:
                 self._producer.produce(topic, value, key, partition=partition, headers=stamped)
             except BufferError:
                 self._producer.poll(0.1)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._UNKNOWN_TOPIC:
+                    raise
+                remedy = "create it, or correct `outputs` of the Participant"
+                raise ClusterError("the cluster has no such topic", subject=topic, remedy=remedy) from error
             else:
                 return
 
