@@ -3,8 +3,9 @@
     python -m benchmarks.checkpoints [rounds] [keys]
 
 Eight clients in this process move money between two partitions. Each round counts for three seconds without a backup,
-then for three in which backups follow each other without a pause. Prints the ratio of both, of commands per second and
-of the 99.9th percentile of the time to a reply, and the median of all rounds. The state has `keys` keys of 100 bytes.
+then for three in which backups follow each other without a pause. Prints the ratios of both: commands per second,
+commands per second of the processor, and the 99.9th percentile of the time to a reply; and the medians of all rounds.
+The state has `keys` keys of 100 bytes.
 """
 
 import statistics
@@ -13,6 +14,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from logkeep.application.data_directory import DirectoryLock, open_directory
 from logkeep.application.partition_worker import KeepingLimits
@@ -34,16 +36,38 @@ def _client(runtime: Runtime, number: int, end: float, times: list[float]) -> No
         count += 1
 
 
-def _span(runtime: Runtime) -> list[float]:
-    """The times to reply of all commands within the span."""
+class _Span(NamedTuple):
+    times: list[float]
+    """To the reply of each command."""
+    cpu_s: float
+
+    @property
+    def p999_ms(self) -> float:
+        return sorted(self.times)[int(len(self.times) * 0.999)] * 1000
+
+    @property
+    def per_s(self) -> float:
+        return len(self.times) / SPAN_S
+
+    @property
+    def per_cpu_s(self) -> float:
+        return len(self.times) / self.cpu_s
+
+
+def _span(runtime: Runtime) -> _Span:
     times: list[float] = []
+    began = time.process_time()
     end = time.perf_counter() + SPAN_S
     threads = [threading.Thread(target=_client, args=(runtime, n, end, times)) for n in range(CLIENTS)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return times
+    return _Span(times, time.process_time() - began)
+
+
+def _line(label: str, span: _Span) -> str:
+    return f"{label} {span.per_s:.0f} commands/s, {span.per_cpu_s:.0f} per CPU s, p99.9 {span.p999_ms:.1f} ms"
 
 
 def _backups(place: SourceRef, runtime: Runtime, stop: threading.Event, first: int, done: list[int]) -> None:
@@ -51,10 +75,6 @@ def _backups(place: SourceRef, runtime: Runtime, stop: threading.Event, first: i
         backup_id = first + len(done)
         assert take(place, runtime, backup_id, base=backup_id - 1 or None).state == "completed"
         done.append(backup_id)
-
-
-def _p999(times: list[float]) -> float:
-    return sorted(times)[int(len(times) * 0.999)] * 1000
 
 
 def main() -> None:
@@ -70,7 +90,7 @@ def main() -> None:
         runtime = Runtime(bank(), directory, RuntimeOptions(limits, lambda: open_repository(store).place("bank")))
         runtime.start()
         _fill(runtime, keys)
-        speeds, pauses, done = [], [], list[int]()
+        pairs, done = list[tuple[_Span, _Span]](), list[int]()
         for _ in range(rounds):
             without = _span(runtime)
             stop = threading.Event()
@@ -79,13 +99,12 @@ def main() -> None:
             during = _span(runtime)
             stop.set()
             backing.join()
-            speeds.append(len(during) / len(without))
-            pauses.append(_p999(during) / _p999(without))
-            print(
-                f"{len(without) / SPAN_S:.0f} commands/s, {len(during) / SPAN_S:.0f} during backups;"
-                f" p99.9 {_p999(without):.1f} ms, {_p999(during):.1f} ms; {len(done)} backups so far"
-            )
-        print(f"median: speed × {statistics.median(speeds):.2f}, p99.9 × {statistics.median(pauses):.2f}")
+            pairs.append((without, during))
+            print(_line("without", without), _line("during backups", during), f"{len(done)} backups so far", sep="; ")
+        speed = statistics.median(during.per_s / without.per_s for without, during in pairs)
+        cpu = statistics.median(during.per_cpu_s / without.per_cpu_s for without, during in pairs)
+        pause = statistics.median(during.p999_ms / without.p999_ms for without, during in pairs)
+        print(f"median: speed × {speed:.2f}, per CPU second × {cpu:.2f}, p99.9 × {pause:.2f}")
         runtime.stop()
         lock.release()
 
