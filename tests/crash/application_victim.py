@@ -1,6 +1,5 @@
 """What runs in forked processes: an application that works, is backed up and restored, with a fault planned."""
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,44 +25,24 @@ from logkeep.repository.backups.source import view
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.documents import seal
 from logkeep.repository.chain.owner import this_process
-from logkeep.store.access import open_store
 from logkeep.store.retrying import RetryingStore
-from tests.crash.power_loss import PowerLoss
-from tests.crash.system_calls import SystemCalls
-from tests.crash.victims import plan_of
-from tests.support.faults.store import FaultyStore
+from tests.crash.process_faults import ProcessFaults, path_of
 from tests.support.processes import wait_for
 from tests.support.running_application import bank
 
-SYSTEM_CALL, UNSYNCED = "system call", "unsynced bytes dropped"
 ACCOUNTS = 80
-_STEPS = ("fsync", "fdatasync", "pwrite", "ftruncate", "rename", "replace", "link", "unlink", "rmdir", "mkdir")
 _LIMITS = KeepingLimits(snapshot_every_bytes=1 << 30)
 Environment = Mapping[str, str]
 
 
-class _Faults:
-    """Of one process: calls of its store, or steps in its file system."""
+class _Faults(ProcessFaults):
+    """Of a process with an application, whose repository is the store."""
 
     def __init__(
         self, url: str, repository: str, fault: str, call: int, environment: Environment, data: Path | None = None
     ) -> None:
-        os.environ.update(environment)
-        self._loss = None
-        if fault == UNSYNCED and data is not None:
-            self._loss = PowerLoss(data, Path(url.removeprefix("file://")))
-        at = call if fault in (SYSTEM_CALL, UNSYNCED) else -1
-        self._steps = SystemCalls(_STEPS, at, instead=self._loss.happen if self._loss else None)
-        self._store = FaultyStore(open_store(url), plan_of(fault, call))
-        self.place = SourceRef(RetryingStore(self._store), repository, "bank")
-
-    def begin(self) -> None:
-        if self._loss is not None:
-            self._loss.watch()
-        self._steps.watch()
-
-    def counted(self) -> dict[str, int]:
-        return {"calls": len(self._store.calls), "steps": self._steps.count}
+        super().__init__(url, fault, call, environment, (data, path_of(url)) if data is not None else ())
+        self.place = SourceRef(RetryingStore(self.store), repository, "bank")
 
 
 @contextmanager

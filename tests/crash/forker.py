@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-_PRELOADED = ("tests.crash.victims", "tests.crash.subtree_victim", "tests.crash.application_victim")
+_PRELOADED = ("victims", "subtree_victim", "application_victim", "zeebe_victim")
 _ARRIVED = b"."
 _BROKEN = 3
 
@@ -88,7 +88,7 @@ class _Child(NamedTuple):
 
 def _serve() -> None:
     for module in _PRELOADED:
-        import_module(module)
+        import_module(f"tests.crash.{module}")
     for line in sys.stdin:
         print(json.dumps([asdict(end) for end in _together(json.loads(line))]), flush=True)
 

@@ -1,7 +1,8 @@
 """A power loss inside a process: what was not synced is gone, then the process dies.
 
-Of a file there is what it had when it was last synced, of a directory the names that it had then. What SQLite keeps in
-its write-ahead log is dropped: it syncs that only before it writes into the file itself.
+Of a file there is what it had when it was last synced, of a directory the names that it had then. A directory that was
+moved has one name: the new one as soon as the place that it was moved to is synced. What SQLite keeps in its
+write-ahead log is dropped: it syncs that only before it writes into the file itself.
 """
 
 import os
@@ -58,10 +59,21 @@ class PowerLoss:
         held = self._held[status.st_ino]
         if stat.S_ISDIR(status.st_mode):
             with os.scandir(held) as entries:
-                self._names[status.st_ino] = {each.name: each.inode() for each in entries}
+                found = list(entries)
+            self._names[status.st_ino] = {each.name: each.inode() for each in found}
+            for each in found:
+                if each.is_dir(follow_symlinks=False):
+                    self._names.setdefault(each.inode(), {})  # until it is synced itself, it is empty
+                    self._forget_other_names(each.inode(), status.st_ino)
         elif stat.S_ISREG(status.st_mode):
             with open(f"/proc/self/fd/{held}", "rb") as file:  # noqa: PTH123 - the descriptor may be for writing only
                 self._contents[status.st_ino] = file.read()
+
+    def _forget_other_names(self, inode: Inode, parent: Inode) -> None:
+        """A directory has one name: file systems with a journal move it as a whole, or not at all."""
+        for other, names in self._names.items():
+            if other != parent and inode in names.values():
+                self._names[other] = {name: each for name, each in names.items() if each != inode}
 
     def _synced(self, call: Callable[[int], None]) -> Callable[[int], None]:
         def synced(descriptor: int) -> None:

@@ -4,6 +4,8 @@ import os
 import random
 import secrets
 
+from tests.soak_counts import soak_count
+
 VARIABLE = "LOGKEEP_TEST_SEED"
 
 
@@ -19,3 +21,9 @@ def seeded_part(what: str, points: list[int], share: int) -> list[int]:
     chosen = sorted(seeded(what).sample(points, -(-len(points) // share)))
     print(f"{what}: {len(chosen)} of {len(points)} points: {chosen}")
     return chosen
+
+
+def soak_part(what: str, points: list[int]) -> list[int]:
+    """All points, or as many of them as LOGKEEP_COUNT says."""
+    count = min(soak_count(len(points)), len(points))
+    return points if count == len(points) else sorted(seeded(what).sample(points, count))

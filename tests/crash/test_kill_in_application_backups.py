@@ -17,9 +17,10 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import create_repository
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.store.access import open_store
-from tests.crash.application_victim import ACCOUNTS, SYSTEM_CALL, UNSYNCED
+from tests.crash.application_victim import ACCOUNTS
 from tests.crash.forker import End, Forker
-from tests.crash.seeds import seeded_part
+from tests.crash.process_faults import SYSTEM_CALL, UNSYNCED
+from tests.crash.seeds import seeded_part, soak_part
 from tests.crash.victims import KILLED_AFTER, NO_FAULT
 from tests.support.servers.s3 import ENVIRONMENT, S3Server
 
@@ -156,7 +157,8 @@ def test_at_a_few_points(bench: Bench, work: Work, fault: str) -> None:
 @WORKS
 @FAULTS
 def test_at_every_point(bench: Bench, work: Work, fault: str) -> None:
-    points = work.points(bench, fault)
+    every = work.points(bench, fault)
+    points = soak_part(f"application {work.name} {fault}", every)
     killed = work.kill(bench, fault, points, thorough=True)
-    print(f"{work.name}, {fault}: killed at {killed} of {len(points)} points, all intact")
+    print(f"{work.name}, {fault}: killed at {killed} of {len(every)} points, all intact")
     assert killed >= len(points) * 9 // 10

@@ -24,6 +24,8 @@ from logkeep.errors import Damaged, PartitionFenced, StoreFull
 MOST_MESSAGES = 512
 """Inputs of one append at most."""
 _REPLAY_BYTES = 4 << 20
+_RESULT_BYTES = 16 << 20
+"""An append ends with the first result that reaches so many: one result has 7 MiB at most."""
 _ANSWERS_KEPT = 64
 
 
@@ -170,9 +172,10 @@ class Processor:
         self._around.watch(f"appended {batch[-1].kind.name.lower()}")
 
     def _process(self) -> None:
-        """Give every input its result, as one batch."""
+        """Give inputs their results, as one batch: all of them, unless the results are large."""
         base, now_ms = self._log.end, self._time_ms()
         results: list[tuple[Record, Record]] = []
+        count = size = 0
         instructions: list[machine.Instruction] = []
         try:
             for record in self._inputs:
@@ -181,15 +184,21 @@ class Processor:
                     placed = result.at(base + len(results), now_ms)
                     self._add(placed)
                     results.append((record, placed))
+                    size += len(placed.value or b"")
                 if demands.applied is not None:
                     self.state.add(demands.applied)
+                count += 1
+                if size >= _RESULT_BYTES:
+                    break
             self._append_results([result for _, result in results], base)
         except BaseException:
             self.state.rollback()
             raise
-        self._inputs.clear()
+        for _ in range(count):
+            self._inputs.popleft()
+        done = self._inputs[0].position if self._inputs else self._log.end
         try:
-            self.state.commit(self._log.end - 1)  # no input of the log waits
+            self.state.commit(max(done - 1, self.state.backend.position))  # inputs that wait are behind it
         except StoreFull:
             self._answer(results, instructions)  # the results are durable: replay does not answer them
             raise

@@ -32,7 +32,10 @@ _VERSION = 1
 _STAMP = struct.Struct(">B16sIq")
 _LONG = struct.Struct(">q")
 _TOPIC_LENGTH = struct.Struct(">BH")
+_SOURCE_PARTITION, _SOURCE_RECORD = struct.Struct(">i"), struct.Struct(">qI")
 _SOURCE_TAIL = struct.Struct(">iqI")
+source_tail = _SOURCE_RECORD.pack
+"""The other part: position and index."""
 
 
 class Kind(IntEnum):
@@ -204,12 +207,13 @@ def unpack_stamp(data: bytes | None) -> Stamp | None:
 
 
 def pack_source(source: MessageSource) -> bytes:
-    topic = source.topic.encode()
-    return (
-        _TOPIC_LENGTH.pack(_VERSION, len(topic))
-        + topic
-        + _SOURCE_TAIL.pack(source.partition, source.position, source.index)
-    )
+    return source_head(source.topic, source.partition) + source_tail(source.position, source.index)
+
+
+def source_head(topic: str, partition: int) -> bytes:
+    """The part of a packed source that is equal for all records of a partition."""
+    name = topic.encode()
+    return _TOPIC_LENGTH.pack(_VERSION, len(name)) + name + _SOURCE_PARTITION.pack(partition)
 
 
 def source_of(record: Record, header: str = SOURCE) -> MessageSource | None:

@@ -10,6 +10,7 @@ import pytest
 from logkeep.application import Command, Context
 from logkeep.checkpoint import state_digest
 from logkeep.checkpoint.records import ACK_INDEX, CheckpointDocument, MessageSource, acknowledgement
+from logkeep.checkpoint.state.sqlite_state import SqliteState
 from logkeep.errors import Damaged, StoreFull
 from tests.support.processors import ProcessorGroup
 
@@ -76,6 +77,36 @@ def test_a_batch_sees_the_changes_of_earlier_commands_and_replies_after_them(gro
     kinds = group.kinds(0) + group.kinds(1)
     assert kinds == ["command"] * 5 + ["event"] * 5  # two appends for five commands
     assert group.state() == {"a": 5}
+
+
+@pytest.mark.parametrize("moment", ["appended event", "state stored"])
+def test_large_results_are_appended_in_parts_and_continued_after_a_crash(tmp_path: Path, moment: str) -> None:
+    """512 results of 7 MiB in one append would be 3.5 GiB, more than a batch can hold."""
+    made = ProcessorGroup(tmp_path, HANDLERS, 1, lambda number: SqliteState(tmp_path / f"state{number}"))
+    try:
+        for number in range(7):
+            made.client("much", f"m{number}-", {"writes": 6, "sends": 0}, request=f"r{number}")
+            made.client("put", "a", 1)
+
+        def die(_: int, step: str) -> None:
+            if step == moment and made.logs[0].end > 14:
+                raise KeyboardInterrupt
+
+        made.watch = die
+        with pytest.raises(KeyboardInterrupt):
+            made.drain()
+        assert 14 < made.logs[0].end < 28, "some inputs have results, others wait"
+        made.watch = lambda _partition, _step: None
+        made.processors[0].state.backend.close()
+        made.restart(0)
+        made.drain()
+        assert made.kinds(0) == ["command"] * 14 + ["event"] * 14
+        ends = [made.logs[0].batch_start(position) for position in range(14, 28)]
+        assert len(set(ends)) >= 3, "6 MB each, 16 MiB and one result in an append at most"
+        found = made.state()
+        assert (found["a"], len(found)) == (7, 7 * 6 + 1)
+    finally:
+        made.close()
 
 
 def test_a_repeated_request_is_processed_once_and_answered_again(group: ProcessorGroup) -> None:

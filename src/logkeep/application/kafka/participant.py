@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from logkeep.application.client_errors import client_error
 from logkeep.application.kafka.documents import (
@@ -33,9 +33,8 @@ from logkeep.application.kafka.documents import (
     sealed,
     unsealed,
 )
-from logkeep.application.kafka.headers import Header, Stamps
+from logkeep.application.kafka.headers import Header, OutputStamps, Stamps
 from logkeep.application.kafka.topics import ClientConfig, TopicReader, ensure_topics, partition_counts
-from logkeep.checkpoint.records import MessageSource
 from logkeep.errors import ClusterError, Damaged, UsageError
 from logkeep.model.plurals import plural
 
@@ -59,16 +58,19 @@ class _Task:
     positions: dict[Log, int] = field(default_factory=dict)
     """The next offset of each input that it has read from."""
     moved: bool = False
+    stamps: dict[Log, OutputStamps] = field(default_factory=dict)
 
 
 class Output:
     """What a handler produces while it processes one record."""
 
+    __slots__ = ("_checkpoint_id", "_offset", "_producer", "_sent", "_stamps", "_topics")
+
     def __init__(
-        self, producer: Producer, stamps: Stamps, task: _Task, message: Message, topics: frozenset[str]
+        self, producer: Producer, stamps: OutputStamps, checkpoint_id: int, offset: int, topics: frozenset[str]
     ) -> None:
-        self._producer, self._stamps, self._task, self._message = producer, stamps, task, message
-        self._topics, self._sent = topics, 0
+        self._producer, self._stamps, self._checkpoint_id = producer, stamps, checkpoint_id
+        self._offset, self._topics, self._sent = offset, topics, 0
 
     def send(
         self,
@@ -84,14 +86,18 @@ class Output:
                 f"{topic} is not among the declared outputs, so no backup would have it",
                 remedy="add it to `outputs` of the Participant",
             )
-        source = MessageSource(self._message.topic(), self._message.partition(), self._message.offset(), self._sent)
+        stamped = self._stamps.stamped(headers, self._checkpoint_id, self._offset, self._sent)
         self._sent += 1
-        stamped = self._stamps.stamped(headers, self._task.last, source)
         while True:
             try:
                 self._producer.produce(topic, value, key, partition=partition, headers=stamped)
             except BufferError:
                 self._producer.poll(0.1)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._UNKNOWN_TOPIC:
+                    raise
+                remedy = "create it, or correct `outputs` of the Participant"
+                raise ClusterError("the cluster has no such topic", subject=topic, remedy=remedy) from error
             else:
                 return
 
@@ -117,7 +123,7 @@ class Participant:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._application, self._group, self._handler = application, group, handler
-        self._inputs, self._outputs = tuple(inputs), tuple(outputs)
+        self._inputs, self._outputs, self._topics = tuple(inputs), tuple(outputs), frozenset(outputs)
         self._transactional, self._together = transactional, together
         self._every, self._clock, self._due = commit_every_s, clock, 0.0
         self._stamps = Stamps.of(application)
@@ -180,8 +186,9 @@ class Participant:
         if forced is not None:
             self._take([task], forced, forced=True)
         self._begin()
-        self._handler(message, Output(self._producer, self._stamps, task, message, frozenset(self._outputs)))
-        task.positions[log], task.moved = message.offset() + 1, True
+        offset = message.offset()
+        self._handler(message, Output(self._producer, task.stamps[log], task.last, offset, self._topics))
+        task.positions[log], task.moved = offset + 1, True
 
     def _take(self, tasks: Sequence[_Task], checkpoint_id: int, *, forced: bool) -> None:
         """Checkpoints of these tasks. What they produced before is committed under their old ids first."""
@@ -273,6 +280,7 @@ class Participant:
             last, removable = known.get(logs, KnownTask())
             task = _Task(logs, last, set(removable))
             task.positions = {(c.topic, c.partition): c.offset for c in commits if c.offset != OFFSET_INVALID}
+            task.stamps = {log: OutputStamps(self._stamps, *log) for log in logs}
             self._tasks |= dict.fromkeys(logs, task)
 
     def _known_tasks(self) -> dict[tuple[Log, ...], KnownTask]:

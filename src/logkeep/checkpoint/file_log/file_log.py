@@ -22,7 +22,7 @@ from logkeep.checkpoint.file_log.leader_lock import LeaderLock
 from logkeep.checkpoint.file_log.log_file import NAME, LogFile
 from logkeep.checkpoint.records import Record
 from logkeep.errors import ObjectMissing, PartitionFenced, StoreFull
-from logkeep.formats.plain_batches import BatchRecord, decode_batch, encode_batch, header_alone, walk
+from logkeep.formats.plain_batches import BatchRecord, decode_batch, encode_batch, header_alone
 
 SEGMENT_BYTES = 64 << 20
 
@@ -98,8 +98,8 @@ class FileLog:
         position = start
         while position < end:
             segment = self._segment(position)
-            for piece in segment.pieces(position, min(end, segment.end)):
-                position = max(header.end_offset for _, header in walk(piece))
+            for piece, behind in segment.pieces(position, min(end, segment.end)):
+                position = behind
                 yield piece
         if position != end:
             raise ValueError(f"position {end} is inside of a batch")

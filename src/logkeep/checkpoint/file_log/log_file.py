@@ -69,8 +69,9 @@ class LogFile:
     def batch_start(self, position: int) -> int:
         return self._bases[bisect_right(self._bases, position) - 1]
 
-    def pieces(self, start: int, end: int) -> Iterator[bytes]:
-        """Whole batches from the one that contains `start` up to `end`, checked, in pieces of about a mebibyte."""
+    def pieces(self, start: int, end: int) -> Iterator[tuple[bytes, int]]:
+        """Whole batches from the one that contains `start` up to `end`, checked, in pieces of about a mebibyte, and the
+        position behind each piece."""
         number = bisect_right(self._bases, start) - 1
         last = bisect_right(self._bases, end - 1) - 1
         while number <= last:
@@ -79,7 +80,9 @@ class LogFile:
                 until += 1
             piece = self._read(begin, self._place(until) - begin)
             self._check(piece, begin)
-            yield piece
+            header = read_header(piece, self._places[until - 1] - begin)
+            assert header is not None  # noqa: S101 - it was checked
+            yield piece, header.end_offset
             number = until
 
     def batch(self, position: int) -> bytes:

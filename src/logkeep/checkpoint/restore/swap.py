@@ -79,8 +79,8 @@ def _move_away(directory: Path, before: Path) -> Steps[None]:
     for name in sorted(names, key=lambda one: (one != DOCUMENT, one)):
         yield f"away {name}"
         (directory / name).replace(before / name)
+        sync_directory(before)  # first: a name in both places is better than in none
         sync_directory(directory)
-        sync_directory(before)
     yield "moved"
     _write(staged(directory) / _MOVED, b"")
     sync_directory(staged(directory))
