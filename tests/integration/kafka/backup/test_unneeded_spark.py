@@ -47,11 +47,11 @@ def _jvms(pid: int) -> list[RunningProcess]:
     found = []
     for process in descendants(pid):
         try:
-            program, *words = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
+            binary, *words = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
         except OSError:
             continue
         # Before it there are Spark's shell script and the launcher that makes its command: both have the class too.
-        begun = program.endswith("java") and "org.apache.spark.launcher.Main" not in words
+        begun = binary.endswith("java") and "org.apache.spark.launcher.Main" not in words
         found += [process] if begun and "org.apache.spark.deploy.SparkSubmit" in words else []
     return found
 
