@@ -40,7 +40,12 @@ def program(
     family: list[RunningProcess] = []
     try:
         with started:
-            yield started
+            try:
+                yield started
+            except BaseException:
+                family = descendants(started.pid)
+                started.kill()  # leaving `with` waits for its end
+                raise
             family = descendants(started.pid)
     finally:
         family += descendants(started.pid)

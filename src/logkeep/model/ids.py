@@ -45,7 +45,10 @@ def choose_id(text: str, known: list[BackupId]) -> BackupId:
     """The id that the user means: a number, a unique prefix, or `latest`. `known` is in order of commit."""
     if text == "latest":
         if not known:
-            raise UnknownBackup("there is no backup yet", remedy="take one first")
+            raise UnknownBackup(
+                "there is no backup yet",
+                remedy="take the first one: `logkeep kafka backup`, `logkeep zookeeper backup`, …",
+            )
         return known[-1]
     if not text.isdecimal():
         raise UnknownBackup(f"{text!r} is not a backup id: use a number, a unique prefix, or 'latest'")

@@ -68,7 +68,7 @@ def from_click(error: click.ClickException, program: str = "logkeep") -> UsageEr
     if isinstance(error, click.NoSuchOption):
         what = f"there is no option {error.option_name}"
         known = [flag for p in context.command.get_params(context) for flag in p.opts] if context else []
-        remedy = did_you_mean(error.option_name, known) or remedy
+        remedy = _argument(error.option_name, context, command) or did_you_mean(error.option_name, known) or remedy
         if isinstance(context and context.command, click.Group) and error.option_name in _FLAGS:
             remedy = f"options come after the command: {command} COMMAND {error.option_name}"
     elif isinstance(error, click.exceptions.NoSuchCommand):
@@ -82,6 +82,15 @@ def from_click(error: click.ClickException, program: str = "logkeep") -> UsageEr
         command, what = f"{command} {error.param.opts[-1]}", error.message
         remedy = did_you_mean(what.split("'")[1], error.param.type.choices) or remedy
     return UsageError(_sentence(what), subject=command, remedy=remedy)
+
+
+def _argument(option: str, context: click.Context | None, command: str) -> str:
+    """A remedy for `--topic orders` where the topic is an argument; else empty."""
+    word = option.lstrip("-").removesuffix("s").upper()
+    names = [p.human_readable_name for p in context.command.params if isinstance(p, click.Argument)] if context else []
+    return next(
+        (f"give it without an option: `{command} {name}`" for name in names if name.lstrip("[").startswith(word)), ""
+    )
 
 
 def unexpected(error: BaseException, details: str) -> LogkeepError:

@@ -17,6 +17,7 @@ _PROGRAM: Final = {
     "a run with -vv": "加上 -vv 的运行",
     "see `{} --help`": "参见 `{} --help`",
     "{} is missing": "缺少 {}",
+    "give it without an option: `{} {}`": "请直接给出，不用选项: `{} {}`",
     "{} is not one of {}": "{} 不是可选的值，可选: {}",
     "free space or raise the quota, then run again": "请释放空间或提高配额，然后重新运行",
     "check the owner and the permissions of this path": "请检查此路径的所有者和权限",

@@ -47,10 +47,12 @@ def _jvms(pid: int) -> list[RunningProcess]:
     found = []
     for process in descendants(pid):
         try:
-            words = Path(f"/proc/{process.pid}/cmdline").read_text()
+            binary, *words = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
         except OSError:
             continue
-        found += [process] if "org.apache.spark.deploy.SparkSubmit" in words else []
+        # Before it there are Spark's shell script and the launcher that makes its command: both have the class too.
+        begun = binary.endswith("java") and "org.apache.spark.launcher.Main" not in words
+        found += [process] if begun and "org.apache.spark.deploy.SparkSubmit" in words else []
     return found
 
 
@@ -79,7 +81,9 @@ def test_the_work_ends_before_spark_has_started(
     finally:
         shaky.sending.open()
     done = json.loads(output)
-    assert (done["code"], done["left"], errors) == (0, [], ""), done
+    # The script has a shell of its own, which the JVM that takes its place does not wait for: its adopter does.
+    left = [process for process in done["left"] if process != "(bash) Z"]
+    assert (done["code"], left, errors) == (0, [], ""), done
     restored = json.loads(done["out"])
     assert (restored["verdict"], [f["code"] for f in restored["findings"]]) == ("proven", [])
     assert not jvm.alive

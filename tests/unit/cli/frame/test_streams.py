@@ -85,6 +85,8 @@ def test_reports_match_their_published_schemas(tmp_path: Path) -> None:
         (("config", "shw"), ("there is no command shw", "did you mean show?")),
         (("version", "--jsn"), ("there is no option --jsn", "did you mean --json?")),
         (("--repo", "x", "version"), ("there is no option --repo", "logkeep COMMAND --repo")),
+        (("kafka", "show", "--topic", "orders"), ("there is no option --topic", "`logkeep kafka show TOPIC[")),
+        (("info", "--id", "7"), ("there is no option --id", "without an option: `logkeep info ")),
         (("version", "extra"), ("unexpected extra argument", "--help")),
         (("completion",), ("SHELL is missing", "--help")),
         (("completion", "tcsh"), ("'tcsh' is not one of", "--help")),
