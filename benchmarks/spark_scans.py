@@ -1,7 +1,7 @@
 """Sources of the same records in one Spark session, read without a sink: ours, Kafka's and Parquet files.
 
-`ready batches` is a data source in Python that makes nothing: it gives the same 10,000 records of 100 B again and again, so
-it is what any source in Python costs for about as many records.
+`ready batches` is a data source in Python that makes nothing: it gives the same 10,000 records of 100 B again and again,
+so it is what any source in Python costs for about as many records.
 
     python -m benchmarks.spark_scans BOOTSTRAP TOPIC REPOSITORY PARQUET-DIRECTORY JAR,JAR… ROUNDS
 
@@ -18,7 +18,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from benchmarks.client_cpu import client_cpu_s
-
 
 _TASKS, _TOGETHER = 4, 10_000
 
