@@ -1,6 +1,6 @@
 """Sources of the same records in one Spark session, read without a sink: ours, Kafka's and Parquet files.
 
-`ready batches` is a data source in Python that makes nothing: it gives the same 10,000 records of 100 B again and again,
+`ready batches` is a data source in Python that makes nothing: it gives the same 10,000 records of 100 B repeatedly,
 so it is what any source in Python costs for about as many records.
 
     python -m benchmarks.spark_scans BOOTSTRAP TOPIC REPOSITORY PARQUET-DIRECTORY JAR,JAR… ROUNDS
