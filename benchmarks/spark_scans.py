@@ -1,15 +1,63 @@
-"""Three sources of the same records in one Spark session, read without a sink: ours, Kafka's and Parquet files.
+"""Sources of the same records in one Spark session, read without a sink: ours, Kafka's and Parquet files.
+
+`ready batches` is a data source in Python that makes nothing: it gives the same 10,000 records of 100 B repeatedly,
+so it is what any source in Python costs for about as many records.
 
     python -m benchmarks.spark_scans BOOTSTRAP TOPIC REPOSITORY PARQUET-DIRECTORY JAR,JAR… ROUNDS
 
-Prints the least wall seconds of each: `ours=…;Spark's Kafka source=…;spark.read.parquet=…`. The session is warm, the
-sources take turns.
+Prints the least wall seconds and CPU seconds of each, of all processes of Spark: `ours=…,…;Spark's Kafka source=…,…;
+spark.read.parquet=…,…;ready batches=…,…`. The session is warm, the sources take turns.
 """
 
 import sys
 import time
+from collections.abc import Iterator
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from benchmarks.client_cpu import client_cpu_s
+
+_TASKS, _TOGETHER = 4, 10_000
+
+
+class ReadyBatches(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "ready"
+
+    def schema(self) -> str:
+        return (
+            "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+            "timestampType int, headers array<struct<key: string, value: binary>>"
+        )
+
+    def reader(self, schema: object) -> DataSourceReader:
+        return _ReadyReader(int(self.options["records"]) // (_TASKS * _TOGETHER))
+
+
+class _ReadyReader(DataSourceReader):
+    def __init__(self, batches: int) -> None:
+        self._batches = batches
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(number) for number in range(_TASKS)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        count = _TOGETHER
+        columns = {
+            "key": pa.nulls(count, pa.binary()),
+            "value": pa.array([b"x" * 100] * count, pa.binary()),
+            "topic": pa.array(["ready"] * count),
+            "partition": pa.array([partition.value] * count, pa.int32()),
+            "offset": pa.array(list(range(count)), pa.int64()),
+            "timestamp": pa.array([1_700_000_000_000_000] * count, pa.timestamp("us", tz="UTC")),
+            "timestampType": pa.array([0] * count, pa.int32()),
+            "headers": pa.nulls(count, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        }
+        batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        yield from [batch] * self._batches
 
 
 def main() -> None:
@@ -28,13 +76,21 @@ def main() -> None:
     def parquet() -> DataFrame:
         return spark.read.parquet(files)
 
-    best: dict[str, float] = {}
+    def ready() -> DataFrame:
+        spark.dataSource.register(ReadyBatches)
+        return spark.read.format("ready").option("records", records).load()
+
+    records = parquet().count()
+    sources = {"ours": ours, "Spark's Kafka source": connector, "spark.read.parquet": parquet, "ready batches": ready}
+    best: dict[str, tuple[float, float]] = {}
     for _ in range(int(rounds) + 1):
-        for name, opened in (("ours", ours), ("Spark's Kafka source", connector), ("spark.read.parquet", parquet)):
-            began = time.monotonic()
+        for name, opened in sources.items():
+            began, spent = time.monotonic(), client_cpu_s(without=-1)
             opened().write.format("noop").mode("overwrite").save()
-            best[name] = min(best.get(name, float("inf")), time.monotonic() - began)
-    print(";".join(f"{name}={seconds:.3f}" for name, seconds in best.items()))
+            now = time.monotonic() - began, client_cpu_s(without=-1) - spent
+            wall, cpu = best.get(name, now)
+            best[name] = min(wall, now[0]), min(cpu, now[1])
+    print(";".join(f"{name}={wall:.3f},{cpu:.2f}" for name, (wall, cpu) in best.items()))
     spark.stop()
 
 
