@@ -44,6 +44,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """It is killed at this step, counted from 1."""
     lost_answers: int = 0
     """So many answers of partitions are lost, those to creates and those that were read."""
+    pause_s: float = 0.0
+    """Before each create: messages of partitions that have their checkpoint force it on the others."""
     lost_store_answer: int = 0
     """The store's answer to this call is lost, counted from 1."""
 
@@ -77,6 +79,8 @@ def main(text: str) -> None:
     def watch(step: str) -> None:
         nonlocal steps
         steps += 1
+        if step.startswith("create "):
+            threading.Event().wait(wanted.pause_s)
         if steps == wanted.die_at:
             print(f"killed at {step}", flush=True)
             os.kill(os.getpid(), signal.SIGKILL)

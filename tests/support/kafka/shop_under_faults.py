@@ -205,6 +205,7 @@ class ShopUnderFaults:
         plain = Wanted(
             bootstrap=self.bootstrap, name=self._name, repository=f"file://{self._home / 'repository'}", id=first.id,
             seconds=SECONDS, on_failover="retake" if how == "retake" else "fail",
+            pause_s=self._choose.choice((0.0, 0.3)),
         )  # fmt: skip
         change = msgspec.structs.replace
         if kind == "coordinator":

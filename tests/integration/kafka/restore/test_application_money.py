@@ -169,7 +169,7 @@ def test_money_is_conserved_whatever_goes_wrong(cluster: KafkaCluster, target: E
     store = Counter(more for _, _, _, what, more, *_ in lines if what == "store")
     print(f"{len(shop.clients.accepted)} orders accepted, {len(soak.taken)} backups: {dict(states)}")
     print(f"deadline {SECONDS} s; the slowest took {soak.latest_s:.0f} s with all its coordinators")
-    print(f"{shop.faults.total()} faults: {dict(shop.faults)}, calls of the store: {dict(store)}")
+    print(f"{shop.faults.total()} faults: {dict(+shop.faults)}, calls of the store: {dict(store)}")
     print(f"scenarios: {dict(sorted(scenarios.items()))}, snapshots during copies: {_snapshots_during_copies(lines)}")
     recorder = LogRecorder(shop.bootstrap, f"{name}.log", PARTITIONS)
     judge = MoneyJudge(Commands(f"file://{repository}", tmp_path), target, tmp_path, name, recorder)
