@@ -85,4 +85,4 @@ def _rewritten(part: Sections, kept: Flags) -> Iterator[bytes]:
     heads = header_bytes(headers)
     crc_of, extended = google_crc32c.value, google_crc32c.extend
     headers["crc"] = [extended(crc_of(head), each) for head, each in zip(heads[:, CRC_FROM:], packed, strict=True)]
-    yield from (b"".join(both) for both in zip(heads, packed, strict=True))
+    yield from (b"".join((head.data, each.data)) for head, each in zip(heads, packed, strict=True))
