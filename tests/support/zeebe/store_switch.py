@@ -27,6 +27,8 @@ class StoreSwitch:
         self.off()
 
     def on(self) -> None:
+        if self._listener is not None:
+            return
         listener = socket.create_server(("127.0.0.1", self._port))
         self._listener = listener
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
