@@ -56,17 +56,6 @@ def test_a_data_directory_that_cannot_be_made_is_refused(
     assert "the data directory cannot be made (Not a directory)" in capsys.readouterr().err
 
 
-def test_a_state_that_no_start_has_made_yet_is_not_called_damaged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As after a restore."""
-    open_directory(tmp_path, "shop", 1, utc_now())
-    _refused(Application("shop"), "state", "key", "--data", str(tmp_path), code=51)
-    told = capsys.readouterr().err
-    assert "the next start makes it" in told
-    assert f"run --data {tmp_path}" in told
-
-
 def test_a_repository_that_does_not_open_is_told_once_at_the_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
