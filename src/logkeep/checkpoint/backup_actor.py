@@ -154,12 +154,25 @@ class BackupActor:
         return request
 
     def _archive(self, place: SourceRef, request: CopyRequest, job: _Job) -> Steps[None]:
-        copy, segments = yield from self._copy_files(place, request, job)
+        copy, segments = yield from self._copied(place, request, job)
         yield "copy: receipt"
         put_copy(place, request.id, copy, segments, self._is.run, self._is.tokens())
         yield "copy: receipt stored"
         self._free(job.pinned)
         yield from self._settle(place, request, job.cut.cut_end)
+
+    def _copied(
+        self, place: SourceRef, request: CopyRequest, job: _Job
+    ) -> Steps[tuple[PartitionCopy, tuple[Segment, ...]]]:
+        """The files; from the beginning a few times if the store fails in a way that passes: it retries no stream."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return (yield from self._copy_files(place, request, job))
+            except LogkeepError as error:
+                if not error.retry_helps:
+                    raise
+            yield Wait(_RETRY_S)
+        return (yield from self._copy_files(place, request, job))
 
     def _copy_files(
         self, place: SourceRef, request: CopyRequest, job: _Job

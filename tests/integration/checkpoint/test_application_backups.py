@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -166,6 +167,25 @@ def test_r51_s8_an_error_of_the_store_fails_the_backup_and_frees_its_pins(tmp_pa
             wait_for(partial(_is_free, worker), "the end of the pins")
         _work(runtime, 10)
         assert all(copy.outcome == "failed" for copy in copies(place, 3))
+
+
+def test_s8_an_error_of_the_store_that_passes_fails_no_backup(tmp_path: Path) -> None:
+    """Each partition's log is refused twice."""
+    refused = Counter[str]()
+
+    def broken(_number: int, operation: str, name: str) -> Fault | None:
+        log = name.rpartition("/")[0]
+        if operation != "open_new" or "bank.log" not in name or refused[log] == 2:
+            return None
+        refused[log] += 1
+        return Fault(before=StoreUnreachable("the store does not answer"))
+
+    store = new_repository(tmp_path / "repository")
+    place = _place(store)
+    with _running(tmp_path / "data", FaultyStore(store, broken)) as runtime:
+        _work(runtime, 10)
+        assert take(place, runtime, 3).state == "completed"
+    assert set(refused.values()) == {2}
 
 
 def test_r45_without_a_snapshot_below_the_checkpoint_the_backup_fails(tmp_path: Path) -> None:
