@@ -72,7 +72,8 @@ class Pair:
         return archive.cut(completed[-1].id, self.topic).end if completed else 0
 
     def caught_up(self) -> None:
-        wait_for(lambda: self.archived() == self.written, f"{self.written} records in the archive")
+        """The lease of an instance that stands still expires later, by as much as the clocks differ."""
+        wait_for(lambda: self.archived() == self.written, f"{self.written} records in the archive", patience_s=600)
 
     def until_active(self, name: str) -> float:
         """How long that took."""
