@@ -65,6 +65,7 @@ class PythonParticipant(ConsumerRebalanceListener):  # type: ignore[misc]  # kaf
         self._consumer = KafkaConsumer(
             bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False, auto_offset_reset="earliest",
             isolation_level="read_committed", partition_assignment_strategy=[RangePartitionAssignor],
+            metadata_max_age_ms=1000,  # an assignment that was made before the topics were known is made again
         )  # fmt: skip
         self._consumer.subscribe(self._inputs, listener=self)
 

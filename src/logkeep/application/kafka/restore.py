@@ -35,7 +35,10 @@ class AppendedRecords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def restore_selection(cut: ParticipantCut, archived: Iterable[LogCut]) -> RestoreSelection:
-    """`[start, max(P, B))` of every log of the application. Retention may have removed more than that: then nothing."""
+    """`[start, max(P, B))` of every log of the application. Retention may have removed more than that: then nothing.
+
+    The marker of a transaction may lie behind P and B. Its records before them belong to the cut all the same.
+    """
     starts = {(c.log.name, c.log.partition): c.start for c in archived}
     return RestoreSelection(
         include=tuple(dict.fromkeys(_literal(log.topic) for log in cut.logs)),
@@ -43,6 +46,7 @@ def restore_selection(cut: ParticipantCut, archived: Iterable[LogCut]) -> Restor
             f"{log.topic}:{log.partition}={max(log.kept_to, starts.get((log.topic, log.partition), 0))}"
             for log in cut.logs
         ),
+        settled=True,
     )
 
 

@@ -266,7 +266,7 @@ class KafkaLogWriter:
         return bundles(wanted, leader, lambda log: log.size_bytes, self.engine.at_once(len(wanted)))
 
     def _replay_logs(self, logs: Sequence[PlannedLog], stored: ProducersDocument) -> list[ReplayLog]:
-        segments = self.view.segments({log.log: Range(log.start, log.end) for log in logs})
+        segments = self.view.segments({log.log: Range(log.start, max(log.end, log.settled_to or -1)) for log in logs})
         rows, by_target = _rows(stored), dict[TopicPartition, list[PlannedLog]]()
         for log in logs:
             by_target.setdefault(log.target, []).append(log)
@@ -279,6 +279,7 @@ class KafkaLogWriter:
                         end=each.end,
                         segments=segments[each.log],
                         transactional=each.transactional,
+                        settled_to=each.settled_to or -1,
                         left_out=each.left_out or (),
                         buried=each.buried or (),
                     )

@@ -138,7 +138,7 @@ def test_transactions_and_their_markers(topics: Matrix, source: Source) -> None:
 
 
 def test_the_rate_of_the_user_holds_for_all_that_is_read_from_the_source(topics: Matrix, archive: Archive) -> None:
-    topic = topics.create("limited", 2, {"cleanup.policy": "compact"})
+    topic = topics.create("limited-source", 2, {"cleanup.policy": "compact"})
     _write(topics, topic, 100)
     done = archive.back_up(topic).entry.id
     check = SourceCheck(ClientSettings(endpoints(archive.bootstrap)), limit_download=50_000_000)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from logkeep.embedded.kafka import EmbeddedKafka
@@ -125,8 +125,19 @@ def set_config(kafka: EmbeddedKafka, topic: str, name: str, value: str) -> None:
 
 
 def log_end(kafka: EmbeddedKafka, topic: str, partition: int = 0) -> int:
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "watcher"})
+    """A broker may announce the leader of a new partition a moment before that leader answers."""
+    consumer, found = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "watcher"}), list[int]()
+
+    def answered() -> bool:
+        try:
+            found.append(int(consumer.get_watermark_offsets(TopicPartition(topic, partition), 30)[1]))
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+                raise
+        return bool(found)
+
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), 30)[1])
+        wait_for(answered, "the leader")
+        return found[0]
     finally:
         consumer.close()

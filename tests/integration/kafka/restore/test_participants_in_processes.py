@@ -172,6 +172,31 @@ def test_workers_that_come_and_go_during_the_cut_and_a_stranger_on_the_topics(sc
     assert set(cut.drained(transactional).values()) == {1}
 
 
+def test_a_transaction_that_is_open_when_a_backup_begins_is_restored_whole(scene: Scene, tmp_path: Path) -> None:
+    """Its records lie before the end of the cut, and its marker behind it."""
+    name, source = "shop-of-open", scene.kafka.bootstrap
+    make_topics(scene, name)
+    workers, gifts = Workers(source, name, "transactions", tmp_path), [f"gift {number}" for number in range(5)]
+    with workers():
+        for stage in ("charging", "booking"):
+            workers.join(stage)
+            wait_for(lambda: members(source, f"{name}-{stage}") == 1, "the group")  # noqa: B023  called at once
+        producer = scene.topics.producer(transactional_id=f"{name}-stranger", transaction_timeout_ms=60_000)
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        for gift in gifts:
+            producer.produce(f"{name}-fees", gift, partition=0)
+        assert producer.flush(30) == 0
+        control, where = log_end(scene.kafka, f"{name}.control"), ("--bootstrap-servers", source, "--source", name)
+        with beside(lambda: scene.commands.json("kafka", "backup", "--application", name, *where)) as taking:
+            _marker_sent(scene, name, control)
+            producer.commit_transaction(30)
+            assert not troubles(taking.result())
+    where = ("--bootstrap-servers", scene.target.bootstrap, "--source", name, "--engine", "inline", "--yes")
+    assert scene.commands.json("kafka", "restore", "latest", *where)["verdict"] == "proven"
+    assert values(scene.target.bootstrap, name, "fees") == gifts
+
+
 def test_an_application_written_with_kafka_python_and_the_public_functions_alone(scene: Scene) -> None:
     name, source = "shop-in-python", scene.kafka.bootstrap
     make_topics(scene, name)

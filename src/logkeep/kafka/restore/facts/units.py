@@ -101,7 +101,7 @@ class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def up_to(self, index: int, end: int) -> "ReplayLog":
         """A copy that ends at offset `end` of the source with this index; later sources are dropped."""
         last = self.sources[index]
-        cut = msgspec.structs.replace(last, end=end, settled_to=last.end)
+        cut = msgspec.structs.replace(last, end=end, settled_to=max(last.end, last.settled_to))
         return msgspec.structs.replace(self, sources=(*self.sources[:index], cut))
 
     @property

@@ -247,6 +247,7 @@ def _log(log: ChosenLog, survey: LogSurvey, target: TargetFacts, options: PlanOp
         bytes=survey.bytes,
         before_ms=options.until_ms if options.by_record else None,
         merge=merge_rule_for(survey.largest_batch_bytes),
+        settled_to=log.settled_to if log.settled_to > survey.end else msgspec.UNSET,
     )
 
 

@@ -70,6 +70,8 @@ class RestoreSelection:
     """`TOPIC:P=N`: records before offset N of that partition."""
     repartition: tuple[str, ...] = ()
     """`TOPIC=N`: that topic gets N partitions, its records spread by their keys."""
+    settled: bool = False
+    """Whether a transaction counts as it ended in the archive, also where its marker lies behind an end."""
     standing: bool = False
     """Whether `include` comes from a configuration for several backups: then a pattern may match no topic."""
 
@@ -82,6 +84,8 @@ class ChosenLog:
     start: int
     end: int
     target: TopicPartition
+    settled_to: int = -1
+    """The offset up to which transactions count as they ended; -1: the end."""
 
     @property
     def source(self) -> TopicPartition:
@@ -118,7 +122,7 @@ def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: RestoreSelectio
     until = _until(choice.until_offsets, names)
     _refuse_absent(partitions, [(t.name, p) for t in own for p in range(t.partitions) if (t.name, p) in cuts])
     logs = [
-        ChosenLog(c.log, c.start, _end(c, until), TopicPartition(names[t.name], p))
+        ChosenLog(c.log, c.start, _end(c, until), TopicPartition(names[t.name], p), c.end if choice.settled else -1)
         for t in own
         for p in range(t.partitions)
         if (c := cuts.get((t.name, p))) is not None and in_partitions(partitions, t.name, p)

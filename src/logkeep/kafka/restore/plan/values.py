@@ -73,6 +73,8 @@ class PlannedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """How small batches are merged; absent in plans of earlier releases, which sent every batch by itself."""
     fold: int | msgspec.UnsetType = msgspec.UNSET
     """The generation of the chain that folded it last. Absent: it was not folded."""
+    settled_to: int | msgspec.UnsetType = msgspec.UNSET
+    """The offset up to which transactions count as they ended. Absent: the end."""
 
     @property
     def target(self) -> TopicPartition:
