@@ -197,7 +197,10 @@ def test_a_transaction_that_is_open_when_a_backup_begins_is_restored_whole(scene
     assert values(scene.target.bootstrap, name, "fees") == gifts
 
 
+@pytest.mark.soak
 def test_an_application_written_with_kafka_python_and_the_public_functions_alone(scene: Scene) -> None:
+    """Not in `make test`: about one time in four kafka-python 3.0.12 waits in `send_offsets_to_transaction` for ever,
+    with threads of its own only on the stack."""
     name, source = "shop-in-python", scene.kafka.bootstrap
     make_topics(scene, name)
     clients = Clients(source, name, every_s=0.005)
