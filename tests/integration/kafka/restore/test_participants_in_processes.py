@@ -192,8 +192,8 @@ def test_a_transaction_that_is_open_when_a_backup_begins_is_restored_whole(scene
             _marker_sent(scene, name, control)
             producer.commit_transaction(30)
             assert not troubles(taking.result())
-    where = ("--bootstrap-servers", scene.target.bootstrap, "--source", name, "--engine", "inline", "--yes")
-    assert scene.commands.json("kafka", "restore", "latest", *where)["verdict"] == "proven"
+    target = ("--bootstrap-servers", scene.target.bootstrap, "--source", name, "--engine", "inline", "--yes")
+    assert scene.commands.json("kafka", "restore", "latest", *target)["verdict"] == "proven"
     assert values(scene.target.bootstrap, name, "fees") == gifts
 
 
