@@ -207,7 +207,7 @@ class DatasetExport:
                 self._positions[each.log] = positions
 
     def _removed(self, prepared: PreparedExport) -> Iterator[Finding]:
-        """Logs that ended further behind after the last run: somebody deleted files, and the source may have less."""
+        """Logs that ended further behind after the last run: its files were deleted, and the source may have less."""
         noted = _noted(prepared.document)
         for each in prepared.plan.logs:
             note = noted.get(each.log)
