@@ -78,7 +78,9 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     yield
     logging.getLogger("logkeep").setLevel(logging.NOTSET)  # a command that was executed in this process set them
     logging.getLogger().setLevel(logging.WARNING)
-    lease._unreleased.clear()  # many tests count their runs from 1: the runs of the next test have the same names
+    # Many tests count their runs from 1: runs, repositories and versions of the next test have the same names.
+    lease._unreleased.clear()
+    lease._watched.clear()
     if nextitem is not None and _group(item) and _group(item) != _group(nextitem):
         _finish_shared_fixtures(item)
 

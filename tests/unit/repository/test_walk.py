@@ -20,7 +20,7 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import HoldAction, ReleaseAction
 from logkeep.repository.chain.commits import SourceRef, append, read_chain, read_whole_chain
 from logkeep.repository.chain.format import StoreFacts
-from logkeep.repository.chain.lease import free, read_lease
+from logkeep.repository.chain.lease import DEFAULT_TTL, acquire, free, read_lease
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import pin, writing
 from logkeep.repository.upkeep.garbage import GarbageRules, collect, plan_garbage
@@ -130,6 +130,29 @@ def test_a_writer_whose_lease_was_taken_over_cannot_commit(lab: Lab) -> None:
         with pytest.raises(LeaseLost):
             ongoing.fail("too late")
     assert [e.id for e in read_chain(lab.place).completed][-1] == other
+
+
+def test_a_lease_that_is_not_renewed_is_acquired_although_the_clock_of_its_holder_is_ahead(lab: Lab) -> None:
+    """Its lifetime is 300 seconds, and a third of it is added."""
+    holder = acquire(lab.place, this_process("a"), "backup", lambda: lab.now + timedelta(hours=1), DEFAULT_TTL)
+    seconds = [0.0]
+
+    def is_refused(at_s: float) -> bool:
+        seconds[0] = at_s
+        try:
+            acquire(lab.place, this_process("b"), "prune", lab.clock, DEFAULT_TTL, lambda: seconds[0])
+        except Locked:
+            return True
+        return False
+
+    assert is_refused(1000)
+    assert is_refused(1400)
+    holder.work_on(BackupId(1))
+    assert is_refused(1401), "its holder lives"
+    assert is_refused(1801)
+    assert not is_refused(1802)
+    with pytest.raises(LeaseLost):
+        holder.confirm()
 
 
 def test_a_renewal_whose_answer_was_lost_does_not_cost_the_lease(lab: Lab) -> None:

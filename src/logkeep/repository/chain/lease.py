@@ -6,6 +6,7 @@ holder saw: removing the newest commits is noticed.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -28,6 +29,8 @@ DEFAULT_TTL = timedelta(minutes=5)
 _unreleased: set[str] = set()
 """Runs of this process that ended without being able to release their lease, in a full store for example. The next run
 of this process acquires it at once, and does not wait until it expires."""
+_watched: dict[tuple[str, str], tuple[str, float]] = {}
+"""The version of each source's lease that this process read last, and when it first read it, by its monotonic clock."""
 
 
 class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,12 +71,17 @@ def lease_state(document: LeaseDocument, now: datetime, here: Owner) -> LeaseSta
     clocks differ."""
     if document.released:
         return LeaseState.FREE
-    expires = datetime.fromisoformat(document.expires)
-    life = expires - datetime.fromisoformat(document.acquired)
-    if now > expires + min(life / 3, timedelta(minutes=3)):
+    if now > datetime.fromisoformat(document.acquired) + unchanged_at_most(document):
         return LeaseState.EXPIRED
     ended = document.owner.run in _unreleased or is_dead(document.owner, here)
     return LeaseState.OWNER_DEAD if ended else LeaseState.HELD
+
+
+def unchanged_at_most(document: LeaseDocument) -> timedelta:
+    """How long a live holder can leave this document unchanged, at most: from its acquisition to its expiry, and a
+    third of that. Renewals move the expiry, so it is longer than needed for a holder that renewed its lease often."""
+    life = datetime.fromisoformat(document.expires) - datetime.fromisoformat(document.acquired)
+    return life + min(life / 3, timedelta(minutes=3))
 
 
 def check_head(folded: Folded, seen: Head, where: str) -> None:
@@ -224,10 +232,21 @@ def _swap(place: SourceRef, document: LeaseDocument, version: str) -> str:
     return info.version
 
 
-def acquire(place: SourceRef, owner: Owner, operation: str, clock: Clock, ttl: timedelta) -> Lease:
-    """Acquire the lease, or raise Locked naming its holder. Read the chain after this, never before."""
-    found = read_lease(place)
-    if found is not None:
+def acquire(
+    place: SourceRef,
+    owner: Owner,
+    operation: str,
+    clock: Clock,
+    ttl: timedelta,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Lease:
+    """Acquire the lease, or raise Locked naming its holder. Read the chain after this, never before.
+
+    A process that tries again and again acquires a lease that its holder does not renew, even if the clock of either
+    host is wrong.
+    """
+    began_s, found = monotonic(), read_lease(place)
+    if found is not None and not _abandoned(place, found, began_s, monotonic()):
         _refuse_if_held(found[0], clock(), owner, layout.lease(place.source))
     now = clock()
     document = LeaseDocument(
@@ -241,6 +260,17 @@ def acquire(place: SourceRef, owner: Owner, operation: str, clock: Clock, ttl: t
         head=found[0].head if found else NOTHING_SEEN,
     )
     return Lease(place, document, _claim(place, document, found), clock, ttl)
+
+
+def _abandoned(place: SourceRef, found: tuple[LeaseDocument, str], began_s: float, read_s: float) -> bool:
+    """Whether this process has read the same version of the lease for longer than a live holder leaves it unchanged."""
+    document, version = found
+    source = (place.repository, place.source)
+    watched, since_s = _watched.get(source, ("", 0.0))
+    if watched != version:
+        _watched[source] = (version, read_s)
+        return False
+    return began_s - since_s > unchanged_at_most(document).total_seconds()
 
 
 def _refuse_if_held(document: LeaseDocument, now: datetime, here: Owner, where: str) -> None:
