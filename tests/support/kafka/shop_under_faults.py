@@ -189,7 +189,7 @@ class ShopUnderFaults:
         return Order()
 
     def _extra(self, kind: str) -> list[str]:
-        found = ["leader"] * self._choose.randint(1, 2)
+        found = ["leader"] * self._choose.randint(2, 3)
         found += ["broker"] if self._choose.random() < 0.2 else []
         if kind not in SCENARIOS and kind != "retake":
             found += ["worker"] if self._choose.random() < 0.4 else []
