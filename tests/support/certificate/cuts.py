@@ -179,6 +179,8 @@ def true_cut(seed: int, steps: int = 120, *, external: bool = True) -> Cut:
             checkpoint += world.random.randint(1, 3)
             for number in world.random.sample(range(world.count), world.random.randint(1, world.count)):
                 world.deliver(number, create(checkpoint, nonce=NONCE))
+        if checkpoint and world.random.random() < 0.05:  # a coordinator repeats what was answered already
+            world.deliver(world.random.randrange(world.count), create(checkpoint, nonce=NONCE))
     checkpoint += 1
     for number in range(world.count):
         for _ in range(world.random.randint(0, 6)):

@@ -34,10 +34,11 @@ from logkeep.repository.chain.documents import unseal
 Flags = npt.NDArray[np.bool_]
 _PARTITION_SHIFT = np.int64(44)
 _NO_VALUE = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+_NOT_LOGGED = "carries an id that was not logged before"
 
 
 class LogCheck:
-    """Give it every batch in order, then read `facts`."""
+    """Give it every batch in order, then `finish` it and read `facts`."""
 
     def __init__(
         self,
@@ -85,10 +86,11 @@ class LogCheck:
         """Whether the log has every event since the application began."""
         return self._claim.log_start == 0
 
-    @property
-    def _first_id(self) -> int:
-        """The first id that was logged, if there is one: what was received before it carries an older one."""
-        return self._ids[1] if len(self._ids) > 1 else self._tables.checkpoint
+    def finish(self) -> None:
+        """After the last batch: compare what was received before the first create of the log with that create."""
+        found, position = self._largest_early
+        if len(self._ids) > 1 and found >= self._ids[1]:
+            self._break_rows("V2", np.array([position]), np.array([True]), _NOT_LOGGED)
 
     def snapshot_fold(self) -> StateFold:
         """For the keys of the snapshot, of the same slice."""
@@ -143,6 +145,8 @@ class LogCheck:
             self._break("V1", f"the record at {position} belongs to another application or history")
         elif kind == Kind.CREATE:
             self._create(part, row, document)
+        elif kind == Kind.IGNORED:
+            self._ignore(document)
         elif (
             kind == Kind.CREATED
             and document.source_position >= self._claim.log_start
@@ -157,11 +161,14 @@ class LogCheck:
         if position != int(part.batches.last_offsets[part.batch[row]]):
             self._break("V6", f"the create at {position} does not end its batch")
         if document.id > self._ids[-1]:
-            if len(self._ids) == 1 and self._largest_early[0] >= document.id:
-                self._break("V2", f"the message at {self._largest_early[1]} carries {self._largest_early[0]}")
             self._ids.append(document.id)
             self._positions.append(position)
             self.facts.creates.append((document.id, position))
+
+    def _ignore(self, document: CheckpointDocument) -> None:
+        """The create had no effect: one with its id was logged before the log begins. Its answer is the next record."""
+        if not self._known and len(self._ids) == 2 and self._positions[1] == document.source_position:
+            del self._ids[1], self._positions[1], self.facts.creates[-1]
 
     def _stamps(self, offsets: Longs, marks: Longs) -> None:
         stamps = marks[:, m.STAMP]
@@ -179,8 +186,8 @@ class LogCheck:
         self._history = int(highest[-1])
         place = np.searchsorted(self._positions, at) - 1
         early = (place == 0) & (not self._known)
-        above = np.where(early, ids >= self._first_id, ids > np.array(self._ids)[place])
-        self._break_rows("V2", at, above | (ids >= self._tables.checkpoint), "carries an id that was not logged before")
+        above = ~early & (ids > np.array(self._ids)[place])
+        self._break_rows("V2", at, above | (ids >= self._tables.checkpoint), _NOT_LOGGED)
         if early.any() and int(ids[early].max()) > self._largest_early[0]:
             self._largest_early = int(ids[early].max()), int(at[early][int(ids[early].argmax())])
         self._sources(at, marks, ids)

@@ -85,6 +85,7 @@ def check_partition(unit: PartitionUnit, progress: Progress) -> PartitionFacts:
 
 def finished(check: LogCheck) -> PartitionFacts:
     """The facts with the lists and sums of messages."""
+    check.finish()
     facts, messages = check.facts, check.messages
     facts.sent, facts.received = messages.sent, messages.received
     facts.pending, facts.lows = messages.pending, messages.lows
