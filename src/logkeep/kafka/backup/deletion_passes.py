@@ -201,7 +201,7 @@ def _suspicion(found: DeletionsFound) -> Finding:
         severity=Severity.WARNING,
         where=str(found.log),
         what=f"{found.vanished:,} of {plural(found.keys, 'key')} are gone from the live log, and no tombstone of "
-        "them is archived; nothing was buried, so a restore brings them back, and the backup before this one is held",
+        "them is archived; nothing was buried, so a restore brings them back, and an earlier backup is held",
         remedy=f"if they were meant to be deleted: --accept-deletions {shell_word(found.log.name)}, then release the "
-        "backup that is held; if not, restore the topic from that backup",
+        "backup that is held (`logkeep list` shows it); if not, restore the topic from that backup",
     )
