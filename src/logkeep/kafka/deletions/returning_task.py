@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
+from logkeep.formats.compare.log_compare import LogComparison
 from logkeep.formats.compare.vanished_keys import all_vanished, judge_keys
 from logkeep.formats.kafka.batches import BatchStretch, Longs
 from logkeep.formats.kafka.record_kernels import KEY_SIZE
@@ -22,6 +23,7 @@ from logkeep.kafka.logs.archived import stretches
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
 from logkeep.kafka.logs.row_slices import RowSlices
 from logkeep.model.clock_time import ClockTime
+from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName
 from logkeep.model.work import Progress
 
@@ -36,6 +38,8 @@ class ReturningUnit:
     compared: DeletionUnit
     live_end: int
     show_keys: bool = False
+    spans: tuple[Range, ...] = ()
+    """Archived offsets of which every live record is compared too."""
 
     @property
     def size_bytes(self) -> int:
@@ -66,13 +70,15 @@ class KeysFound(msgspec.Struct, frozen=True, kw_only=True):
     """After the last read."""
     problem: str = ""
     """Why the live log could not be read completely."""
+    compared: tuple[LogComparison, ...] = ()
+    """Of each of the unit's spans."""
 
 
 def find_returning(unit: ReturningUnit, progress: Progress) -> KeysFound:
     """A task. Raises Damaged or another StoreError for the archive, and errors of the cluster."""
     archived = unit.compared
     more = unit.live_end - archived.end
-    with closing(live_logs(archived)) as logs, compared_rows(archived, logs, progress, more) as compared:
+    with closing(live_logs(archived)) as logs, compared_rows(archived, logs, progress, more, unit.spans) as compared:
         later = _LaterRecords(unit, logs)
         later.collect(compared.slices, progress)
         found = all_vanished(judge_keys(rows, archived.live_start) for rows in compared.slices)
@@ -84,6 +90,7 @@ def find_returning(unit: ReturningUnit, progress: Progress) -> KeysFound:
         later_dense=later.count == more,
         read=archived.brokers.now(),
         problem=compared.live.problem or later.problem,
+        compared=compared.compared,
     )
 
 
