@@ -37,10 +37,14 @@ class CompactedMode(StrEnum):
     INCREMENTAL = "incremental"
 
 
+RECOPIED = "deletions of the old copy were not proven"
+"""Why a topic is copied again."""
+
+
 def copied_again(mode: CompactedMode, doubtful: Collection[LogName], unreadable: Collection[LogName]) -> dict[str, str]:
     """Topics to copy again, and why. In any mode those with burials that cannot be read: no later backup could be
     restored."""
-    again = {log.name: "deletions of the old copy were not proven" for log in doubtful if mode is CompactedMode.RECOPY}
+    again = {log.name: RECOPIED for log in doubtful if mode is CompactedMode.RECOPY}
     return again | {log.name: "its buried offsets are missing or damaged" for log in unreadable}
 
 

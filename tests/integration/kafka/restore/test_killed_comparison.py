@@ -73,7 +73,7 @@ class Comparing:
         store = open_store(url)
         self.check(store, after=False)
         resumed = self.run(url, NEVER, "--resume")
-        assert resumed.code == 0, resumed.err
+        assert resumed.code == 0, resumed.out + resumed.err
         place = self.check(store, after=True)
         with writing(place, "gc", utc_now, random_token) as session:
             collect(session, AT_ONCE)
