@@ -182,8 +182,11 @@ def test_a_topic_emptied_by_mistake_is_not_forgotten(scene: Scene) -> None:
     held = {row["id"]: row["held"] for row in scene.commands.json("list")["backups"]}
     assert [i for i, reason in held.items() if reason] == [first]
     assert len(_restored_with(scene, "emptied", code=2)) == 1200
-    _back_up(scene, topic, "--accept-deletions", "emptied")
+    accepted = _back_up(scene, topic, "--accept-deletions", "emptied")
     assert _restored(scene, "emptied") == {}
+    (note,) = [f for f in accepted["findings"] if f["code"] == "deletions-accepted"]
+    assert (note["where"], note["severity"]) == (f"backup {first}", "note")
+    assert f"`logkeep release {first}`" in note["what"]
 
 
 def _restored_with(scene: Scene, topic: str, code: int) -> dict[bytes, bytes]:
