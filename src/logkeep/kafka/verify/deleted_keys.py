@@ -80,7 +80,7 @@ def deleted_keys(
         before = log in unproven or deleted_before_cut(each, recorded.get(log))
         asked.checked.findings += findings_of(each, before_cut=before)
         returning += each.listed if before else ()
-    compared = [compared_pieces(archived[each.log], each.compared) for each in found if each.compared]
+    compared = [compared_pieces(archived[each.log], each.compared, each.problem) for each in found if each.compared]
     return returning, compared
 
 
