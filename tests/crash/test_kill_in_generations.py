@@ -67,10 +67,10 @@ def test_killed_after_every_store_call() -> None:
 
 @pytest.mark.soak
 def test_killed_in_a_directory(tmp_path: Path) -> None:
-    """Real processes, real SIGKILL. Everything is synced, and nothing is cached: `soak_count` points of about 500."""
+    """Real processes, real SIGKILL. Everything is synced, and nothing is cached."""
     calls = _calls()
     points = seeded_part(
-        "generations in a directory", list(range(1, calls + 1)), -(-calls // min(soak_count(40), calls))
+        "generations in a directory", list(range(1, calls + 1)), -(-calls // min(soak_count(calls), calls))
     )
     for call in points:
         made = _directory(tmp_path / str(call))

@@ -1,7 +1,7 @@
 """`kafka fold`, a trim and a new generation, killed after store calls on a real S3 server: each backup is as before, or
 as after.
 
-`make test` takes a few of the points of a fold and a trim, `make soak` all of them, and a part of a generation's.
+`make test` takes a few of the points of a fold and a trim, `make soak` all of them, a generation's too.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -161,8 +161,7 @@ def test_at_every_store_call(upkeep: Upkeep, seaweed_server: S3Server, forks: Fo
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_a_generation_at_store_calls(renewing: Upkeep, seaweed_server: S3Server, forks: Forker) -> None:
-    """LOGKEEP_COUNT points, 40 unless it is set: in memory all are taken (test_kill_in_generations)."""
     calls = _calls(renewing, seaweed_server, forks)
-    points = seeded_part("generation on S3", list(range(1, calls + 1)), -(-calls // min(soak_count(40), calls)))
+    points = seeded_part("generation on S3", list(range(1, calls + 1)), -(-calls // min(soak_count(calls), calls)))
     killed = _killed(renewing, seaweed_server, forks, points)
     print(f"generation on S3: killed after {killed} of {calls} store calls, every backup intact")
