@@ -77,8 +77,8 @@ soak-groups-at: dev  ## `kafka groups --at` against the model: COUNT clusters, 2
 soak-standby: dev  ## two instances: COUNT faults, 40 unless you set it
 	LOGKEEP_COUNT=$(COUNT) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/integration/kafka/backup/test_standby.py
 
-soak-generations: dev  ## kills during a generation: COUNT store calls, all unless you set it
-	LOGKEEP_COUNT=$(COUNT) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/crash/test_kill_in_generations.py -k after_every_store_call
+soak-generations: dev  ## kills during a generation, in memory, a directory and on S3: COUNT store calls each, all unless you set it
+	LOGKEEP_COUNT=$(COUNT) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/crash/test_kill_in_generations.py tests/crash/test_kill_in_upkeep_on_s3.py -k "generation"
 
 soak-checkpoints: dev  ## schedules of the checkpoint simulator on all cores: MINUTES minutes, 60 unless you set it
 	LOGKEEP_MINUTES=$(MINUTES) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s --timeout 7200 tests/property/test_checkpoint_simulator.py

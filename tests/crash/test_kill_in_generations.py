@@ -4,19 +4,17 @@ bring it to its end. Mutants that delete where the design of 2019 did (its steps
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from logkeep.errors import LogkeepError
 from logkeep.kafka.backup.generations.plan import GenerationRule
-from logkeep.model.time import random_token, utc_now
+from logkeep.model.time import utc_now
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry
-from logkeep.repository.chain.format import GENERATIONS, open_format
-from logkeep.store.base import Store
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
 from tests.crash.points import KILLED, in_child
@@ -25,9 +23,7 @@ from tests.property.repository_machine import Crash, DiesAt
 from tests.soak_counts import soak_count
 from tests.support.faults.plan import KillAfter, no_faults
 from tests.support.faults.store import FaultyStore
-from tests.support.kafka.generation_cycle import SHARE, Cycle
-
-ROUNDS = 5
+from tests.support.kafka.generation_cycle import ROUNDS, SHARE, Cycle, archived, bring_to_its_end, renew
 
 
 def _in_memory() -> Cycle:
@@ -35,55 +31,15 @@ def _in_memory() -> Cycle:
     start = datetime(2026, 11, 15, tzinfo=UTC)
     made = Cycle(MemoryStore(lambda: clock[0].now if clock else start), start)
     clock.append(made)
-    return _archived(made)
-
-
-def _archived(made: Cycle) -> Cycle:
-    """One backup, and a cleaner that has worked since."""
-    made.back_up()
-    made.cleaned = True
-    return made
-
-
-def _renew(made: Cycle, store: Store) -> None:
-    """A whole cycle: begin, catch up beside the active generation, switch, go on; old backups are deleted meanwhile."""
-    place = made.on(store)
-    made.begin_new(place)
-    for number in range(ROUNDS):
-        made.end += 2
-        made.back_up(place)
-        if number in (1, ROUNDS - 1):
-            made.prune_to(2, place)
-
-
-def _bring_to_its_end(made: Cycle) -> None:
-    """As the next runs do: kept backups are whole, the new generation becomes active, and nothing is left over."""
-    made.now += timedelta(hours=1)
-    made.check()
-    if not made.active_number():
-        made.begin_new()
-    for _ in range(ROUNDS + 2):
-        made.end += 2
-        made.back_up()
-        if not read_chain(made.place).catch_ups:
-            break
-    assert made.active_number() >= 1, "the catch-up never became active"
-    made.check()
-    made.now += timedelta(hours=1)
-    made.prune_to(1)
-    made.check()
-    folded = read_chain(made.place)
-    assert not folded.catch_ups
-    assert made.objects() == made.needed(), "garbage is left, or less than needed"
-    assert GENERATIONS in open_format(made.store).document.required_features
+    return archived(made)
 
 
 def _calls() -> int:
     made = _in_memory()
     counted = FaultyStore(made.store, no_faults)
-    _renew(made, counted)
+    renew(made, counted)
     assert made.active_number() == 1
-    _bring_to_its_end(made)
+    bring_to_its_end(made)
     return len(counted.calls)
 
 
@@ -91,9 +47,9 @@ def _killed(points: Sequence[int]) -> None:
     for call in points:
         made = _in_memory()
         with suppress(Crash):
-            _renew(made, FaultyStore(made.store, DiesAt(call)))
+            renew(made, FaultyStore(made.store, DiesAt(call)))
             raise AssertionError(f"call {call} was never made")
-        _bring_to_its_end(made)
+        bring_to_its_end(made)
 
 
 def test_killed_at_a_part_of_the_store_calls() -> None:
@@ -111,21 +67,24 @@ def test_killed_after_every_store_call() -> None:
 
 @pytest.mark.soak
 def test_killed_in_a_directory(tmp_path: Path) -> None:
-    """Real processes, real SIGKILL. A minute for each: everything is synced, and nothing is cached."""
-    for call in seeded_part("generations in a directory", list(range(1, 300)), 2):
+    """Real processes, real SIGKILL. Everything is synced, and nothing is cached."""
+    calls = _calls()
+    points = seeded_part(
+        "generations in a directory", list(range(1, calls + 1)), -(-calls // min(soak_count(calls), calls))
+    )
+    for call in points:
         made = _directory(tmp_path / str(call))
         victim = FaultyStore(made.store, KillAfter(call))
-        assert in_child(lambda m=made, v=victim: _renew(m, v)) == KILLED  # type: ignore[misc]  # bound now
+        assert in_child(lambda m=made, v=victim: renew(m, v)) == KILLED  # type: ignore[misc]  # bound now
         made.end += 2 * ROUNDS
-        _bring_to_its_end(made)
+        bring_to_its_end(made)
+    print(f"generations in a directory: killed after {len(points)} of {calls} store calls, every kept backup intact")
 
 
 def _directory(root: Path) -> Cycle:
     store = LocalStore(root)
     store.create()
-    made = Cycle(store, clock=utc_now)
-    made.token = random_token  # type: ignore[method-assign]  # the child's tokens must not be ours
-    return _archived(made)
+    return archived(Cycle(store, clock=utc_now, random=True))
 
 
 @dataclass
@@ -155,7 +114,7 @@ class _DeletesAtStep11(Cycle):
 @pytest.mark.parametrize("mutant", [_DeletesAtStep7, _DeletesAtStep11])
 def test_a_mutant_that_deletes_the_old_copy_is_caught(mutant: type[Cycle]) -> None:
     made = mutant(MemoryStore(lambda: datetime(2026, 11, 15, tzinfo=UTC)))
-    _archived(made)
+    archived(made)
     with pytest.raises((AssertionError, LogkeepError)):
         _renew_and_check(made)
 

@@ -1,6 +1,7 @@
-"""`kafka fold` and a trim on a real S3 server, killed after every store call: every backup is as before, or as after.
+"""`kafka fold`, a trim and a new generation, killed after store calls on a real S3 server: each backup is as before, or
+as after.
 
-`make test` takes a few of the points, `make soak` all of them.
+`make test` takes a few of the points of a fold and a trim, `make soak` all of them, a generation's too.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +23,8 @@ from tests.crash.forker import End, Forker
 from tests.crash.points import run_backup
 from tests.crash.seeds import seeded_part
 from tests.crash.victims import KILLED_AFTER, NO_FAULT, fold_all, trim_and_collect
+from tests.soak_counts import soak_count
+from tests.support.kafka.generation_cycle import ROUNDS, Cycle, archived, bring_to_its_end, continued
 from tests.support.scripted.backup import back_up, expected, restored
 from tests.support.servers.s3 import ENVIRONMENT, S3Server
 
@@ -85,6 +88,19 @@ def trimming() -> Upkeep:
     return Upkeep("trim", made.repository, objects, intact, complete)
 
 
+@pytest.fixture(scope="module")
+def renewing() -> Upkeep:
+    made = archived(Cycle(MemoryStore(utc_now), clock=utc_now, random=True))
+
+    def complete(place: SourceRef) -> None:
+        later = continued(place)
+        later.end += 2 * ROUNDS
+        bring_to_its_end(later)
+
+    objects = {info.name: made.store.get(info.name, 1 << 20) for info in made.store.list("")}
+    return Upkeep("generation", made.place.repository, objects, lambda place: continued(place).check(), complete)
+
+
 def _contents(place: SourceRef) -> list[dict[int, bytes]]:
     return [restored(place, entry.id) for entry in read_chain(place).completed]
 
@@ -140,3 +156,12 @@ def test_at_every_store_call(upkeep: Upkeep, seaweed_server: S3Server, forks: Fo
     calls = _calls(upkeep, seaweed_server, forks)
     killed = _killed(upkeep, seaweed_server, forks, range(1, calls + 1))
     print(f"{upkeep.name} on S3: killed after {killed} of {calls} store calls, every backup intact")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_a_generation_at_store_calls(renewing: Upkeep, seaweed_server: S3Server, forks: Forker) -> None:
+    calls = _calls(renewing, seaweed_server, forks)
+    points = seeded_part("generation on S3", list(range(1, calls + 1)), -(-calls // min(soak_count(calls), calls)))
+    killed = _killed(renewing, seaweed_server, forks, points)
+    print(f"generation on S3: killed after {killed} of {calls} store calls, every backup intact")

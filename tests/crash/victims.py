@@ -30,6 +30,7 @@ from logkeep.store.retrying import RetryingStore
 from tests.crash.points import AT_ONCE
 from tests.support.faults.plan import Fault, KillAfter, Plan, Scripted, lost_ack, no_faults
 from tests.support.faults.store import FaultyStore
+from tests.support.kafka.generation_cycle import continued, renew
 from tests.support.scripted.backup import back_up as scripted_back_up
 
 KILLED_AFTER, ANSWER_LOST, NO_FAULT = "killed after", "answer lost", "none"
@@ -77,6 +78,18 @@ def trim(
     faulty = FaultyStore(open_store(url), plan_of(fault, call))
     start()
     trim_and_collect(SourceRef(faulty, repository, "prod"))
+    return {"calls": len(faulty.calls)}
+
+
+def generation(
+    *, start: Callable[[], None], url: str, repository: str, fault: str, call: int, environment: dict[str, str]
+) -> dict[str, object]:
+    """Renew the generation of a compacted topic, and delete old backups; tells how many store calls were made."""
+    os.environ.update(environment)
+    store = open_store(url)
+    made, faulty = continued(SourceRef(store, repository, "prod")), FaultyStore(store, plan_of(fault, call))
+    start()
+    renew(made, faulty)
     return {"calls": len(faulty.calls)}
 
 

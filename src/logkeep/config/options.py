@@ -424,6 +424,10 @@ SCHEMAS_TOPIC: Option[str] = Option(
     "schemas-topic", Text("TOPIC"), "_schemas", "Topic in which the registry keeps its schemas.",
     key="kafka.schemas_topic",
 )  # fmt: skip
+SCHEMAS_CONTEXT: Option[str | None] = Option(
+    "schemas-context", Text("NAME"), None, "Context of the registry, as .NAME; `.` is the usual one.",
+    where=Where.FLAG, typed="context", default_text="the usual one, or the only one that has the id",
+)  # fmt: skip
 SCHEMAS_WAY: Option[str] = Option(
     "way", OneOf(("auto", "topic", "import", "api")), "auto",
     "Restore the registry's topic, import Apicurio's export, or register each schema; auto: import, topic or api.",

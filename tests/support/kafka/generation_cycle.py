@@ -21,7 +21,7 @@ from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.segments import LogName
-from logkeep.model.time import Clock
+from logkeep.model.time import Clock, random_token, utc_now
 from logkeep.model.work import Engine
 from logkeep.repository.access import create_repository
 from logkeep.repository.backups.backup import FinishedRun, begin, resume
@@ -32,7 +32,7 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import GenerationsAction
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry
-from logkeep.repository.chain.format import StoreFacts
+from logkeep.repository.chain.format import GENERATIONS, StoreFacts, open_format
 from logkeep.repository.chain.write_session import Writing, writing
 from logkeep.repository.resume import usable_receipts
 from logkeep.repository.upkeep.garbage import GarbageRules, collect
@@ -48,6 +48,7 @@ TOPIC = topic("accounts", leaders=(1,) * PARTITIONS)
 SHARE = GenerationRule(share_bytes=700)
 """Less than one partition has at first, so that a catch-up takes several rounds."""
 AT_ONCE = GarbageRules(age=timedelta(0), interval=timedelta(0))
+ROUNDS = 5
 
 
 def batches(partition: int, start: int, end: int, *, cleaned: bool) -> list[bytes]:
@@ -75,17 +76,20 @@ class Cycle:
     cleaned: bool = False
     numbers: count = field(default_factory=lambda: count(1))  # type: ignore[type-arg]
     place: SourceRef = None  # type: ignore[assignment]  # set below
+    random: bool = False
+    """Whether its tokens are: other processes work on the repository too."""
 
     def __post_init__(self) -> None:
-        made = create_repository(self.store, StoreFacts(True, True, False), self.time(), self.token)
-        self.place = made.place("prod")
+        if self.place is None:
+            made = create_repository(self.store, StoreFacts(True, True, False), self.time(), self.token)
+            self.place = made.place("prod")
 
     def time(self) -> datetime:
         """The real one, or the one of the test."""
         return self.clock() if self.clock is not None else self.now
 
     def token(self) -> str:
-        return f"{next(self.numbers):016x}"
+        return random_token() if self.random else f"{next(self.numbers):016x}"
 
     def on(self, store: Store) -> SourceRef:
         return SourceRef(store, self.place.repository, "prod")
@@ -202,6 +206,51 @@ class Cycle:
     def active_number(self) -> int:
         entry = read_chain(self.place).completed[-1]
         return max(history_number(c.log.history) for c in read_manifest(self.place, entry).cut)
+
+
+def archived(made: Cycle) -> Cycle:
+    """One backup, and a cleaner that has worked since."""
+    made.back_up()
+    made.cleaned = True
+    return made
+
+
+def continued(place: SourceRef) -> Cycle:
+    """The same in another process, by the real clock."""
+    return Cycle(place.store, clock=utc_now, cleaned=True, place=place, random=True)
+
+
+def renew(made: Cycle, store: Store) -> None:
+    """A whole cycle: begin, catch up beside the active generation, switch, go on; old backups are deleted meanwhile."""
+    place = made.on(store)
+    made.begin_new(place)
+    for number in range(ROUNDS):
+        made.end += 2
+        made.back_up(place)
+        if number in (1, ROUNDS - 1):
+            made.prune_to(2, place)
+
+
+def bring_to_its_end(made: Cycle) -> None:
+    """As the next runs do: kept backups are whole, the new generation becomes active, and nothing is left over."""
+    made.now += timedelta(hours=1)
+    made.check()
+    if not made.active_number():
+        made.begin_new()
+    for _ in range(ROUNDS + 2):
+        made.end += 2
+        made.back_up()
+        if not read_chain(made.place).catch_ups:
+            break
+    assert made.active_number() >= 1, "the catch-up never became active"
+    made.check()
+    made.now += timedelta(hours=1)
+    made.prune_to(1)
+    made.check()
+    folded = read_chain(made.place)
+    assert not folded.catch_ups
+    assert made.objects() == made.needed(), "garbage is left, or less than needed"
+    assert GENERATIONS in open_format(made.store).document.required_features
 
 
 def _reached(place: SourceRef, entry: BackupEntry | None) -> dict[TopicPartition, ArchivedReach]:

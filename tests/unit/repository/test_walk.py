@@ -155,6 +155,35 @@ def test_a_lease_that_is_not_renewed_is_acquired_although_the_clock_of_its_holde
         holder.confirm()
 
 
+@pytest.mark.parametrize("step", [timedelta(0), timedelta(minutes=-6), timedelta(hours=-1), timedelta(hours=1)])
+def test_a_holder_that_renews_for_hours_keeps_its_lease_although_its_clock_is_set(lab: Lab, step: timedelta) -> None:
+    """The clock is set once, after 200 seconds. The other process asks again and again; its own clock is right."""
+    seconds, began = [0.0], lab.now
+
+    def own_clock() -> datetime:
+        return began + timedelta(seconds=seconds[0]) + (step if seconds[0] > 200 else timedelta(0))
+
+    holder = acquire(lab.place, this_process("a"), "backup", own_clock, DEFAULT_TTL, lambda: seconds[0])
+    for second in range(0, 2 * 3600, 50):
+        seconds[0] = float(second)
+        if second % 100 == 0:
+            assert holder.renew(), f"lost after {second} s"
+        lab.now = began + timedelta(seconds=seconds[0])
+        with pytest.raises(Locked):
+            acquire(lab.place, this_process("b"), "prune", lab.clock, DEFAULT_TTL, lambda: seconds[0])
+    holder.confirm()
+
+
+def test_a_renewal_keeps_the_head_that_a_pin_stored(lab: Lab) -> None:
+    backup = lab.back_up({0: 4})
+    with writing(lab.place, "backup", lab.clock, lab.token) as session:
+        pinned = pin(lab.place, HoldAction(backup, "audit"), lab.clock, lab.token)
+        assert session.lease.renew()
+        found = read_lease(lab.place)
+        assert found is not None
+        assert found[0].head.generation == pinned.generation
+
+
 def test_a_renewal_whose_answer_was_lost_does_not_cost_the_lease(lab: Lab) -> None:
     """The store has a later expiry than we know of: that is our own doing, not another run."""
     lost: set[str] = set()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 import msgspec
 
 from logkeep.cli.frame.execute import Run
+from logkeep.cli.terminal.finding_text import finding_texts
 from logkeep.cli.terminal.text import count, plural
 from logkeep.cli.wiring import WarmEngines
 from logkeep.config.options import BACKUP_ID
@@ -106,8 +107,8 @@ class FollowReporter(ABC, Generic[DoneT, ReportT, RoundT]):
     def _print_new_findings(self, one: "FollowRound[DoneT]", report: ReportT | None) -> None:
         """Each when it appears, not again every ten seconds."""
         found = [*(one.merged.findings if one.merged else ()), *(report.findings if report else ())]
-        for finding in (f for f in found if f not in self._printed):
-            self.run.console.note(f"{finding.severity.upper():8}{finding.where}: {finding.what}")
+        for text in finding_texts([f for f in found if f not in self._printed]):
+            self.run.console.note(text)
         if report is not None:
             self._printed = set(found)
 

@@ -6,6 +6,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
+from logkeep.cli.terminal.finding_text import finding_texts
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
 from logkeep.cli.verbs.certificate_text import certificate_lines
 from logkeep.cli.verbs.declarations import INFO
@@ -59,7 +60,7 @@ def _kafka_lines(report: InfoReport, found: KafkaReport, look: TerminalStyle) ->
 
 def _finding_lines(report: InfoReport, look: TerminalStyle) -> list[str]:
     shown = report.findings if report.all else report.findings[:_SHOWN]
-    lines = [look.line(f"{f.severity.upper():8}{f.where}: {f.what}") for f in shown]
+    lines = [look.line(text) for text in finding_texts(shown)]
     more = len(report.findings) - len(shown)
     return [*lines, look.text(f"… and {plural(more, 'more finding')}; --all shows them")] if more else lines
 

@@ -6,6 +6,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
+from logkeep.cli.terminal.finding_text import finding_texts
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
 from logkeep.cli.wiring import STORE_EXITS, chosen_engine, chosen_source, object_bytes
 from logkeep.config.options import (
@@ -51,7 +52,7 @@ def _text(report: OptimizeReport, look: TerminalStyle) -> str:
     lines = [
         f"{done} {plural(report.objects_before, 'object')} of {report.source} into {count(report.objects_after)}, "
         f"{size(report.size_bytes)}",
-        *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),
+        *finding_texts(report.findings),
     ]
     return look.text("\n".join(lines))
 

@@ -13,6 +13,7 @@ from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.deletions.compare_task import DeletionsFound, DeletionUnit, compare_deletions
 from logkeep.kafka.logs.brokers import Brokers
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Engine
@@ -117,3 +118,17 @@ def hold_before(session: Writing, base: BackupEntry | None) -> None:
     entry = session.folded.entry(base.id) if base is not None else None
     if entry is not None and entry.hold is None and not any(e.hold == SUSPICIOUS for e in session.folded.completed):
         session.commit(HoldAction(entry.id, SUSPICIOUS))
+
+
+def release_notes(folded: Folded) -> tuple[Finding, ...]:
+    """After the user has accepted deletions: what is held because of them. Only the user ends that."""
+    return tuple(
+        Finding(
+            code="deletions-accepted",
+            severity=Severity.NOTE,
+            where=f"backup {entry.id}",
+            what=f"it is held because of deletions that are accepted now; `logkeep release {entry.id}` ends that",
+        )
+        for entry in folded.completed
+        if entry.hold == SUSPICIOUS
+    )

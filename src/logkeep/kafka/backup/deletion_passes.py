@@ -37,10 +37,14 @@ class CompactedMode(StrEnum):
     INCREMENTAL = "incremental"
 
 
+RECOPIED = "deletions of the old copy were not proven"
+"""Why a topic is copied again."""
+
+
 def copied_again(mode: CompactedMode, doubtful: Collection[LogName], unreadable: Collection[LogName]) -> dict[str, str]:
     """Topics to copy again, and why. In any mode those with burials that cannot be read: no later backup could be
     restored."""
-    again = {log.name: "deletions of the old copy were not proven" for log in doubtful if mode is CompactedMode.RECOPY}
+    again = {log.name: RECOPIED for log in doubtful if mode is CompactedMode.RECOPY}
     return again | {log.name: "its buried offsets are missing or damaged" for log in unreadable}
 
 
@@ -201,7 +205,7 @@ def _suspicion(found: DeletionsFound) -> Finding:
         severity=Severity.WARNING,
         where=str(found.log),
         what=f"{found.vanished:,} of {plural(found.keys, 'key')} are gone from the live log, and no tombstone of "
-        "them is archived; nothing was buried, so a restore brings them back, and the backup before this one is held",
+        "them is archived; nothing was buried, so a restore brings them back, and an earlier backup is held",
         remedy=f"if they were meant to be deleted: --accept-deletions {shell_word(found.log.name)}, then release the "
-        "backup that is held; if not, restore the topic from that backup",
+        "backup that is held (`logkeep list` shows it); if not, restore the topic from that backup",
     )

@@ -15,6 +15,7 @@ from logkeep.kafka.backup.assemble import done_ranges
 from logkeep.kafka.backup.continuity.history_check import BrokenLog, archive_progress, broken_logs, truncated_since
 from logkeep.kafka.backup.continuity.log_continuity import ArchivedRows, LogContinuity
 from logkeep.kafka.backup.continuity.past_check import SeenLogs, compare_before_plan, partition_of, trusted_logs
+from logkeep.kafka.backup.deletion_passes import RECOPIED, CompactedMode
 from logkeep.kafka.backup.facts import Facts, gather
 from logkeep.kafka.backup.plan import (
     expected_bytes,
@@ -30,6 +31,7 @@ from logkeep.kafka.backup.values import KafkaBackupOptions
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.lost_offset import Cause
+from logkeep.kafka.record.deletion_times import cleanup_rule
 from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord, reached_in
 from logkeep.kafka.record.folded_over import folded_ends
 from logkeep.kafka.record.lost_burials import lost_burials
@@ -124,9 +126,22 @@ class BackupPlanner:
         known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
         bounds = judged.bounds_after(facts.bounds)
         plan = plan_backup(facts.topics, bounds, facts.sizes, known, done_ranges(earlier), furthest, used=base.used)
-        ended_histories = (*truncated_since(base.reached, now, base.begun), *broken)
+        began = truncated_since(base.reached, now, base.begun)
+        recopied_before = self._recopied_before(facts, base, began)
+        ended_histories = (*(b for b in began if b.log not in recopied_before), *broken)
         again = {log: recopied[log.topic] for log in ended if log.topic in recopied}
+        again |= dict.fromkeys(recopied_before, RECOPIED)
         return PreparedBackup(facts, base, plan, ended_histories, generation, judged.undecided, again)
+
+    def _recopied_before(self, facts: Facts, base: PreviousBackup, began: Sequence[BrokenLog]) -> set[TopicPartition]:
+        """Logs that an interrupted run with --compacted recopy began to copy again: by their leaders' epochs they still
+        continue what the last backup has."""
+        if not began or self.options.compacted is not CompactedMode.RECOPY:
+            return set()
+        compacted = {t for t, configs in facts.configs.items() if cleanup_rule(configs.own, configs.inherited).compacts}
+        asked = {b.log: base.reached[b.log] for b in began if b.log.topic in compacted}
+        lost = broken_logs(facts.topics, facts.bounds, asked, self.continuity.epoch_ends)
+        return asked.keys() - {each.log for each in lost}
 
     def gather_facts(self, folded: Folded | None = None) -> Facts:
         """All facts; read from the beginning again when a topic is deleted between two requests."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from logkeep.errors import LogkeepError
 from logkeep.kafka.backup.assemble import assemble, earlier_results
-from logkeep.kafka.backup.burial import ArchivedLogs, buried_counts, bury, compare_logs, hold_before
+from logkeep.kafka.backup.burial import ArchivedLogs, buried_counts, bury, compare_logs, hold_before, release_notes
 from logkeep.kafka.backup.continuity.past_check import SeenLogs
 from logkeep.kafka.backup.deletion_passes import PASSES, CompactedMode, DeletionPasses, copied_again, first_pass
 from logkeep.kafka.backup.deletion_proof import judge_logs
@@ -231,6 +231,8 @@ class _BackupRun:
         )
         if passes.held_back():
             hold_before(session, prepared.base.entry)
+        elif self.options.accept_deletions:
+            done = replace(done, findings=(*done.findings, *release_notes(session.folded)))
         return replace(done, switched=frozenset(prepared.base.begun))
 
     def _prove(

@@ -6,7 +6,7 @@ into slices that fit into memory, and each slice is judged on its own.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from logkeep.errors import Damaged
 from logkeep.formats.compare.key_group_kernels import LIVE, TOMBSTONE, TRANSACTIONAL
+from logkeep.formats.compare.log_compare import LogComparison
 from logkeep.formats.compare.vanished_keys import (
     ROW,
     Rows,
@@ -35,12 +36,14 @@ from logkeep.formats.kafka.transactions import SettledTransactions, Settling
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.deletions.live_offsets import LiveOffsets
+from logkeep.kafka.deletions.side_by_side import SideBySide
 from logkeep.kafka.logs.archived import stretches
 from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, read_ahead
 from logkeep.kafka.logs.row_slices import RowSlices
 from logkeep.model.clock_time import ClockTime
+from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Progress
 from logkeep.repository.chain.actions import ObjectRef
@@ -128,6 +131,8 @@ class ComparedRows:
     live: LiveOffsets
     ended: list[Vanished]
     """Records of transactions that look open in the archive and are not live: they ended."""
+    compared: tuple[LogComparison, ...] = ()
+    """Of each of the `spans` that were compared record by record."""
 
 
 class _Transactions(Exception):
@@ -135,16 +140,18 @@ class _Transactions(Exception):
 
 
 @contextmanager
-def compared_rows(unit: DeletionUnit, logs: LiveLogs, progress: Progress, more: int = 0) -> Iterator[ComparedRows]:
+def compared_rows(
+    unit: DeletionUnit, logs: LiveLogs, progress: Progress, more: int = 0, spans: Sequence[Range] = ()
+) -> Iterator[ComparedRows]:
     """Read the archive beside the live log. Most compacted logs have no transactions: they are read once.
 
-    `more` rows are added by the caller.
+    `more` rows are added by the caller. The live records of `spans` are compared with the archived ones in passing.
     """
     with ExitStack() as stack:
         try:
-            rows = _compared(unit, None, logs, progress, stack, more)
+            rows = _compared(unit, None, logs, progress, stack, more, SideBySide(spans))
         except _Transactions:
-            rows = _compared(unit, settle(unit), logs, progress, stack, more)
+            rows = _compared(unit, settle(unit), logs, progress, stack, more, SideBySide(spans))
         yield rows
 
 
@@ -155,11 +162,17 @@ def _compared(
     progress: Progress,
     stack: ExitStack,
     more: int,
+    beside: SideBySide,
 ) -> ComparedRows:
     slices = stack.enter_context(closing(RowSlices(slices_for(unit, more), ROW)))
+    batches = stretches(unit.place, unit.segments, unit.start, unit.end)
     with closing(read_ahead(logs.read(live_range(unit), unit.broker), "live")) as reading:
-        live = LiveOffsets(reading, progress)
-        return ComparedRows(slices, live, _collect(unit, settled, live, slices))
+        if not beside.compared:
+            live = LiveOffsets(reading, progress)
+        else:
+            live = LiveOffsets(beside.live(reading), progress)
+            batches = beside.archived(batches, live.read_to)
+        return ComparedRows(slices, live, _collect(unit, settled, batches, live, slices), beside.compared)
 
 
 def slices_for(unit: DeletionUnit, more: int = 0) -> int:
@@ -180,14 +193,17 @@ def settle(unit: DeletionUnit) -> SettledTransactions:
 
 
 def _collect(
-    unit: DeletionUnit, transactions: SettledTransactions | None, live: LiveOffsets, slices: RowSlices
+    unit: DeletionUnit,
+    transactions: SettledTransactions | None,
+    batches: Iterator[BatchStretch],
+    live: LiveOffsets,
+    slices: RowSlices,
 ) -> list[Vanished]:
     """Fill the slices. Without `transactions` there must be none."""
     ended = list[Longs]()
     settled = transactions or SettledTransactions((), ())
     ends_known = SettledTransactions(settled.aborted, ())
     view = View(unit.start, unit.end, ends_known, buried=read_buried(unit.place, unit.buried))
-    batches = stretches(unit.place, unit.segments, unit.start, unit.end)
     for records in visible_records(_plain(batches) if transactions is None else batches, view):
         there = live.among(records.offsets)
         hanging = (~settled.visible(records.batches))[records.batch]

@@ -32,15 +32,19 @@ class LiveOffsets:
         """Which of these are live. They must not be below any that was asked before."""
         if not len(offsets):
             return np.zeros(0, np.bool_)
-        first, last = int(offsets[0]), int(offsets[-1])
-        parts = [self._runs[np.searchsorted(self._runs[:, 1], first, side="right") :]]
-        while not self._done and not (len(parts[-1]) and parts[-1][-1, 1] > last):
-            parts.append(self._next())
-        self._runs = np.concatenate(parts)
+        self._runs = self._runs[np.searchsorted(self._runs[:, 1], int(offsets[0]), side="right") :]
+        self.read_to(int(offsets[-1]))
         begun, ended = (np.searchsorted(offsets, self._runs[:, side]) for side in (0, 1))
         size = len(offsets) + 1
         found: Flags = np.cumsum(np.bincount(begun, minlength=size) - np.bincount(ended, minlength=size))[:-1] > 0
         return found
+
+    def read_to(self, last: int) -> None:
+        """Read until a live record follows this offset, or none is left."""
+        parts = [self._runs]
+        while not self._done and not (len(parts[-1]) and parts[-1][-1, 1] > last):
+            parts.append(self._next())
+        self._runs = np.concatenate(parts)
 
     def _next(self) -> Longs:
         part = next(self._source, None)

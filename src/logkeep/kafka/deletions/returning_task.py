@@ -12,16 +12,18 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
+from logkeep.formats.compare.log_compare import LogComparison
 from logkeep.formats.compare.vanished_keys import all_vanished, judge_keys
-from logkeep.formats.kafka.batches import BatchStretch, Longs
+from logkeep.formats.kafka.batches import TRANSACTIONAL, BatchStretch, Longs
 from logkeep.formats.kafka.record_kernels import KEY_SIZE
-from logkeep.formats.kafka.record_view import View, visible_records
-from logkeep.formats.kafka.transactions import Settling
+from logkeep.formats.kafka.record_view import View, chosen, visible_records
+from logkeep.formats.kafka.transactions import SettledTransactions, Settling
 from logkeep.kafka.deletions.compare_task import DeletionUnit, compared_rows, key_rows, live_logs
 from logkeep.kafka.logs.archived import stretches
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
 from logkeep.kafka.logs.row_slices import RowSlices
 from logkeep.model.clock_time import ClockTime
+from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName
 from logkeep.model.work import Progress
 
@@ -36,6 +38,8 @@ class ReturningUnit:
     compared: DeletionUnit
     live_end: int
     show_keys: bool = False
+    spans: tuple[Range, ...] = ()
+    """Archived offsets of which every live record is compared too."""
 
     @property
     def size_bytes(self) -> int:
@@ -66,14 +70,16 @@ class KeysFound(msgspec.Struct, frozen=True, kw_only=True):
     """After the last read."""
     problem: str = ""
     """Why the live log could not be read completely."""
+    compared: tuple[LogComparison, ...] = ()
+    """Of each of the unit's spans."""
 
 
 def find_returning(unit: ReturningUnit, progress: Progress) -> KeysFound:
     """A task. Raises Damaged or another StoreError for the archive, and errors of the cluster."""
     archived = unit.compared
     more = unit.live_end - archived.end
-    with closing(live_logs(archived)) as logs, compared_rows(archived, logs, progress, more) as compared:
-        later = _LaterRecords(unit, logs)
+    with closing(live_logs(archived)) as logs, compared_rows(archived, logs, progress, more, unit.spans) as compared:
+        later = LaterRecords(unit, logs)
         later.collect(compared.slices, progress)
         found = all_vanished(judge_keys(rows, archived.live_start) for rows in compared.slices)
     return KeysFound(
@@ -84,12 +90,13 @@ def find_returning(unit: ReturningUnit, progress: Progress) -> KeysFound:
         later_dense=later.count == more,
         read=archived.brokers.now(),
         problem=compared.live.problem or later.problem,
+        compared=compared.compared,
     )
 
 
 @dataclass
-class _LaterRecords:
-    """What the live log has after the cut: read once for its transactions, once for its keys."""
+class LaterRecords:
+    """What the live log has after the cut: read once, and transactions once more when it is known how they ended."""
 
     unit: ReturningUnit
     logs: LiveLogs
@@ -97,14 +104,31 @@ class _LaterRecords:
     """Of records and markers."""
     problem: str = ""
     _settling: Settling = field(default_factory=Settling)
+    _transactional: bool = False
 
     def collect(self, slices: RowSlices, progress: Progress) -> None:
-        archived = self.unit.compared
+        self._add(self._first_pass(), None, slices, progress)
+        if self._transactional:
+            again = (_in_transactions(stretch, wanted=True) for stretch in self._stretches())
+            self._add(again, self._settling.settled(), slices, progress)
+
+    def _first_pass(self) -> Iterator[BatchStretch]:
         for stretch in self._stretches():
             self.count += int(stretch.batches.headers["records"].sum())
             self._settling.take(stretch.buffer, stretch.batches)
-        view = View(archived.end, self.unit.live_end, self._settling.settled())
-        for records in visible_records(self._stretches(), view):
+            plain = _in_transactions(stretch, wanted=False)
+            self._transactional |= len(plain.batches) < len(stretch.batches)
+            yield plain
+
+    def _add(
+        self,
+        batches: Iterator[BatchStretch],
+        settled: SettledTransactions | None,
+        slices: RowSlices,
+        progress: Progress,
+    ) -> None:
+        archived = self.unit.compared
+        for records in visible_records(batches, View(archived.end, self.unit.live_end, settled)):
             everyone = np.ones(len(records), np.bool_)
             slices.add(key_rows(records, everyone, archived.seeds, records.spans[:, KEY_SIZE] >= 0))
             progress(len(records.data))
@@ -119,6 +143,12 @@ class _LaterRecords:
                 self.problem = part.reason
                 return
             yield part
+
+
+def _in_transactions(stretch: BatchStretch, *, wanted: bool) -> BatchStretch:
+    """The batches of transactions and their markers, or the others."""
+    inside = (stretch.batches.headers["attributes"] & TRANSACTIONAL) != 0
+    return BatchStretch(stretch.buffer, chosen(stretch.batches, inside == wanted))
 
 
 def _listed(unit: ReturningUnit, offsets: Longs) -> Iterator[ReturningKey]:

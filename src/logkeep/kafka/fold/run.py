@@ -67,6 +67,26 @@ class FoldedResult:
 
 
 @dataclass(frozen=True)
+class PreparedFold:
+    """The plan of a fold, for the chain as it was read."""
+
+    generation: int
+    head: str
+    plan: FoldPlan
+    kept: Sequence[KeptBackup]
+    served: ServedRows
+
+    def fits(self, folded: Folded) -> bool:
+        """Whether nothing was committed since."""
+        return (self.generation, self.head) == (folded.generation, folded.head)
+
+    def foreseen(self) -> list[FoldedResult]:
+        """What a run would read, and what it leaves alone."""
+        planned = [FoldedResult(each.log, planned=each) for each in self.plan.logs]
+        return sorted([*planned, *_skipped(self.plan.skipped)], key=lambda each: each.log)
+
+
+@dataclass(frozen=True)
 class LogFolding:
     """Everything a fold needs besides its options."""
 
@@ -75,31 +95,36 @@ class LogFolding:
     tokens: TokenSource
     lease_ttl: timedelta = DEFAULT_TTL
 
-    def preview(self, options: FoldOptions) -> list[FoldedResult]:
-        """What a run would read. Writes nothing."""
-        plan, _, _ = self._plan(read_chain(self.place), options)
-        planned = [FoldedResult(each.log, planned=each) for each in plan.logs]
-        return sorted([*planned, *_skipped(plan.skipped)], key=lambda each: each.log)
+    def prepare(self, options: FoldOptions) -> PreparedFold:
+        """Plan a run. Writes nothing."""
+        return self._plan(read_chain(self.place), options)
 
-    def run(self, options: FoldOptions, engine_for: EngineFor) -> list[FoldedResult]:
-        """Fold. Raises Locked if another run works on the source, and Damaged if a backup cannot be read."""
+    def run(
+        self, options: FoldOptions, engine_for: EngineFor, prepared: PreparedFold | None = None
+    ) -> list[FoldedResult]:
+        """Fold. Raises Locked if another run works on the source, and Damaged if a backup cannot be read.
+
+        `prepared`: by these options. If a backup was committed since, the run plans again.
+        """
         with writing(self.place, "fold", self.clock, self.tokens, self.lease_ttl) as session:
-            plan, kept, served = self._plan(session.folded, options)
-            results = _skipped(plan.skipped)
+            if prepared is None or not prepared.fits(session.folded):
+                prepared = self._plan(session.folded, options)
+            plan, results = prepared.plan, _skipped(prepared.plan.skipped)
             if plan.logs:
                 require_feature(self.place.store, FOLDED_LOGS)
                 units = [self._unit(each) for each in plan.logs]
                 engine = engine_for(sum(unit.size_bytes for unit in units))
                 outcomes = engine.map(fold_log, units, FoldOutcome, label="fold", weight=lambda u: u.size_bytes)
-                results += _Commits(session, served, kept).all(plan.logs, outcomes)
+                results += _Commits(session, prepared.served, prepared.kept).all(plan.logs, outcomes)
         return sorted(results, key=lambda each: each.log)
 
-    def _plan(self, folded: Folded, options: FoldOptions) -> tuple[FoldPlan, list[KeptBackup], ServedRows]:
+    def _plan(self, folded: Folded, options: FoldOptions) -> PreparedFold:
         kept = read_kept(self.place, folded)
         chosen, skipped = chosen_logs(kept, options)
         served = served_rows(self.place, folded)
         plan = plan_fold(kept, folded, served.needed_by_log(chosen), chosen, options)
-        return FoldPlan(plan.logs, (*skipped, *plan.skipped)), kept, served
+        whole = FoldPlan(plan.logs, (*skipped, *plan.skipped))
+        return PreparedFold(folded.generation, folded.head, whole, kept, served)
 
     def _unit(self, each: LogToFold) -> FoldUnit:
         return FoldUnit(

@@ -55,47 +55,23 @@ class RecordDecoder:
     def __init__(self, mode: DecodeMode, schemas: SchemaSource | None) -> None:
         self._mode, self._schemas = mode, schemas
         self._reader = lru_cache(_READERS)(AvroReader)
+        self._texts = lru_cache(_READERS)(self._find)
 
-    def decode(self, data: bytes, guid: bytes | None = None) -> DecodedBytes:
-        """`guid` is the content of the record's header with the id of the schema, if it has one."""
+    def decode(self, data: bytes, guid: bytes | None = None, subject: str = "") -> DecodedBytes:
+        """`guid` is the content of the record's header with the id of the schema, if it has one; `subject` is
+        `TOPIC-key` or `TOPIC-value`: an id may mean another schema in the context of its subject."""
         match self._mode:
             case DecodeMode.HEX:
                 return as_hex(data)
             case DecodeMode.TEXT:
                 return as_text(data)
             case DecodeMode.JSON:
-                return self._json(data, guid)
+                return _json(data, self._framed(data, guid, subject))
             case DecodeMode.AVRO:
-                return self._avro(data, guid)
-        return self._auto(data, guid)
+                return _avro(data, self._framed(data, guid, subject))
+        return _auto(data, self._framed(data, guid, subject))
 
-    def _auto(self, data: bytes, guid: bytes | None) -> DecodedBytes:
-        framed = self._framed(data, guid)
-        if framed is not None and framed.problem is None:
-            return framed
-        plain = as_text(data)
-        if framed is None or plain.problem is None:
-            return plain if plain.problem is None else as_hex(data)
-        return msgspec.structs.replace(as_hex(data), problem=framed.problem)
-
-    def _json(self, data: bytes, guid: bytes | None) -> DecodedBytes:
-        framed = self._framed(data, guid)
-        if framed is not None and framed.problem is None:
-            return framed
-        found = as_json(data, len(data), None)
-        if found.problem is None or framed is None:
-            return found
-        return msgspec.structs.replace(found, problem=framed.problem)
-
-    def _avro(self, data: bytes, guid: bytes | None) -> DecodedBytes:
-        framed = self._framed(data, guid)
-        if framed is None:
-            return msgspec.structs.replace(as_hex(data), problem="it does not begin with the id of a schema")
-        if framed.problem is None and framed.form != "avro":
-            return msgspec.structs.replace(as_hex(data), problem="its schema is not an Avro schema")
-        return framed if framed.problem is None else msgspec.structs.replace(as_hex(data), problem=framed.problem)
-
-    def _framed(self, data: bytes, guid: bytes | None) -> DecodedBytes | None:
+    def _framed(self, data: bytes, guid: bytes | None, subject: str) -> DecodedBytes | None:
         """None if it does not name a schema, or if there are none and only `avro` asks for them."""
         frame = _frame(data, guid)
         if frame is None or (self._schemas is None and self._mode is not DecodeMode.AVRO):
@@ -103,7 +79,7 @@ class RecordDecoder:
         what, body_at = frame
         name = f"schema {what}"
         try:
-            found = self._texts(what)
+            found = self._texts(what, subject)
             if found is None:
                 return _failed(data, f"{name} is not archived" if self._schemas else f"{name}: no schemas are archived")
             return self._by_schema(found, data[body_at:], len(data))
@@ -114,10 +90,10 @@ class RecordDecoder:
                 raise
             return _failed(data, f"{name}: {error.what}; {error.remedy}")
 
-    def _texts(self, what: int | str) -> SchemaTexts | None:
+    def _find(self, what: int | str, subject: str) -> SchemaTexts | None:
         if self._schemas is None:
             return None
-        return self._schemas.by_guid(what) if isinstance(what, str) else self._schemas.by_id(what)
+        return self._schemas.by_guid(what) if isinstance(what, str) else self._schemas.by_id(what, subject)
 
     def _by_schema(self, schema: SchemaTexts, body: bytes, size: int) -> DecodedBytes:
         if schema.type == AVRO:
@@ -129,6 +105,32 @@ class RecordDecoder:
                 raise Undecodable(found.problem)
             return found
         raise Undecodable(f"its type is {schema.type}, which is not decoded")
+
+
+def _auto(data: bytes, framed: DecodedBytes | None) -> DecodedBytes:
+    if framed is not None and framed.problem is None:
+        return framed
+    plain = as_text(data)
+    if framed is None or plain.problem is None:
+        return plain if plain.problem is None else as_hex(data)
+    return msgspec.structs.replace(as_hex(data), problem=framed.problem)
+
+
+def _json(data: bytes, framed: DecodedBytes | None) -> DecodedBytes:
+    if framed is not None and framed.problem is None:
+        return framed
+    found = as_json(data, len(data), None)
+    if found.problem is None or framed is None:
+        return found
+    return msgspec.structs.replace(found, problem=framed.problem)
+
+
+def _avro(data: bytes, framed: DecodedBytes | None) -> DecodedBytes:
+    if framed is None:
+        return msgspec.structs.replace(as_hex(data), problem="it does not begin with the id of a schema")
+    if framed.problem is None and framed.form != "avro":
+        return msgspec.structs.replace(as_hex(data), problem="its schema is not an Avro schema")
+    return framed if framed.problem is None else msgspec.structs.replace(as_hex(data), problem=framed.problem)
 
 
 def _frame(data: bytes, guid: bytes | None) -> tuple[int | str, int] | None:

@@ -40,9 +40,17 @@ class _Walk:
         self.done[here] = one
 
     def _referred(self, one: SchemaDefinition, reference: SchemaReference) -> SchemaDefinition:
-        number = self._ids.get((reference.subject, reference.version), -1)
-        found = self._definitions.get((context_of(reference.subject), number))
-        if found is None:
-            what = f"it refers to version {reference.version} of {reference.subject}, which is not archived"
-            raise Damaged(what, subject=f"schema {one.id}")
-        return found
+        for subject in referred_subjects(one, reference):
+            number = self._ids.get((subject, reference.version), -1)
+            found = self._definitions.get((context_of(subject), number))
+            if found is not None:
+                return found
+        what = f"it refers to version {reference.version} of {reference.subject}, which is not archived"
+        raise Damaged(what, subject=f"schema {one.id}")
+
+
+def referred_subjects(one: SchemaDefinition, reference: SchemaReference) -> tuple[str, ...]:
+    """A name without a context means the context of the schema that refers to it, or in older registries the usual."""
+    if not one.context or context_of(reference.subject):
+        return (reference.subject,)
+    return f":{one.context}:{reference.subject}", reference.subject

@@ -24,8 +24,9 @@ class SchemaTexts:
 
 
 class SchemaSource(Protocol):
-    def by_id(self, schema_id: int) -> SchemaTexts | None:
-        """None if no schema has this id. Raises Damaged if what it refers to is missing."""
+    def by_id(self, schema_id: int, subject: str) -> SchemaTexts | None:
+        """What an id means in records of this subject (`TOPIC-key`, `TOPIC-value`). None if no schema has it. Raises
+        Damaged if what it refers to is missing."""
 
     def by_guid(self, guid: str) -> SchemaTexts | None: ...
 
@@ -36,8 +37,8 @@ class RegistrySchemas:
 
     registry: ArchivedRegistry
 
-    def by_id(self, schema_id: int) -> SchemaTexts | None:
-        return self._with_references(self.registry.find_anywhere(schema_id))
+    def by_id(self, schema_id: int, subject: str) -> SchemaTexts | None:
+        return self._with_references(self.registry.find_anywhere(schema_id, subject))
 
     def by_guid(self, guid: str) -> SchemaTexts | None:
         known = (each for each in self.registry.definitions if each.guid.lower() == guid)
@@ -56,7 +57,7 @@ class DirectorySchemas:
     files: dict[int, tuple[str, str]]
     named: tuple[str, ...] = field(default=())
 
-    def by_id(self, schema_id: int) -> SchemaTexts | None:
+    def by_id(self, schema_id: int, subject: str) -> SchemaTexts | None:
         found = self.files.get(schema_id)
         if found is None:
             return None

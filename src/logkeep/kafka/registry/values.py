@@ -74,13 +74,22 @@ class ArchivedRegistry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         """The meaning of an id."""
         return next((d for d in self.definitions if d.id == schema_id and d.context == context), None)
 
-    def find_anywhere(self, schema_id: int) -> SchemaDefinition | None:
-        """The meaning of an id that a record names. It does not name a context: the usual one counts, otherwise the
-        only one that has the id."""
+    def find_anywhere(self, schema_id: int, subject: str = "") -> SchemaDefinition | None:
+        """The meaning of an id that a record names. It does not name a context: one counts in which a version of
+        `subject` has the id, otherwise one that has this subject, otherwise any. Of several the usual one counts."""
         found = {d.context: d for d in self.definitions if d.id == schema_id}
-        if len(found) == 1:
-            return next(iter(found.values()))
-        return found.get("")
+        own = [v for v in self.versions if subject and name_of(v.subject) == subject]
+        exact = {context_of(v.subject) for v in own if v.id == schema_id}
+        homes = {context_of(v.subject) for v in own}
+        wanted = exact & found.keys() or homes & found.keys() or found.keys()
+        return found[next(iter(wanted))] if len(wanted) == 1 else found.get("") if "" in wanted else None
+
+    def contexts_of_subjects(self) -> dict[str, tuple[str, ...]]:
+        """By name of a subject, the contexts that have it: those that are not in the usual one alone."""
+        found: dict[str, set[str]] = {}
+        for version in self.versions:
+            found.setdefault(name_of(version.subject), set()).add(context_of(version.subject))
+        return {name: tuple(sorted(contexts)) for name, contexts in found.items() if contexts != {""}}
 
     def contexts_with(self, schema_id: int) -> tuple[str, ...]:
         """All contexts that have an id, but for the usual one."""
@@ -92,6 +101,12 @@ class ArchivedRegistry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     def known_ids(self, context: str = "") -> frozenset[int]:
         """Ids that the registry could explain when it was archived."""
         return frozenset(d.id for d in self.definitions if d.context == context and not d.erased)
+
+
+def name_of(subject: str) -> str:
+    """The name of a subject without its context."""
+    context = context_of(subject)
+    return subject[len(context) + 2 :] if context else subject
 
 
 def context_of(subject: str) -> str:

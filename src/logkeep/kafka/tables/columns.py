@@ -26,8 +26,8 @@ TYPES = {
     "key_json": pa.string(),
     "value_json": pa.string(),
 }
-MakeJson = Callable[[pa.RecordBatch, str], pa.Array]
-"""Decodes the keys or the values of records."""
+MakeJson = Callable[[str, pa.RecordBatch, str], pa.Array]
+"""Decodes the keys or the values of records of a topic."""
 _LAST_MS = (2**63 - 1) // 1000
 
 
@@ -47,7 +47,7 @@ def spark_columns(
         "headers": lambda: _headers(records["headers"]),
     }
     if as_json is not None:
-        make |= {f"{name}_json": partial(as_json, records, name) for name in ("key", "value")}
+        make |= {f"{name}_json": partial(as_json, topic, records, name) for name in ("key", "value")}
     schema = pa.schema([pa.field(name, TYPES[name]) for name in columns])
     return pa.RecordBatch.from_arrays([make[name]() for name in columns], schema=schema)
 

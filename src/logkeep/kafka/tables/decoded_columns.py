@@ -32,14 +32,15 @@ class JsonColumns:
     def __init__(self, schemas: RegistrySchemas | None) -> None:
         self._decoder = RecordDecoder(DecodeMode.JSON, schemas)
 
-    def column(self, records: pa.RecordBatch, name: str) -> pa.Array:
+    def column(self, topic: str, records: pa.RecordBatch, name: str) -> pa.Array:
         """`name` is key or value."""
         guids = _guids(records["headers"], _GUID_HEADERS[name])
         values = zip(records[name].to_pylist(), guids, strict=True)
-        return pa.array([self._json(value, guid) for value, guid in values], pa.string())
+        subject = f"{topic}-{name}"
+        return pa.array([self._json(value, guid, subject) for value, guid in values], pa.string())
 
-    def _json(self, value: bytes | None, guid: bytes | None) -> str | None:
-        found = None if value is None else self._decoder.decode(value, guid)
+    def _json(self, value: bytes | None, guid: bytes | None, subject: str) -> str | None:
+        found = None if value is None else self._decoder.decode(value, guid, subject)
         return None if found is None or found.problem is not None else json.dumps(found.json)
 
 

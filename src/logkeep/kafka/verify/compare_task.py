@@ -5,7 +5,7 @@ then replaces the piece that is finished, so memory is two pieces and their deco
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from uuid import UUID
 
@@ -79,6 +79,14 @@ def compare_with(unit: CompareUnit, progress: Progress, pause: Pause) -> Compare
             identical, equal = identical + compared.identical, equal + compared.equal
             progress(wanted.piece.segment.stored_bytes)
     return CompareResult(checked.findings, identical, equal)
+
+
+def compared_pieces(pieces: Sequence[SegmentRange], compared: Sequence[LogComparison], lost: str) -> CompareResult:
+    """What was found of the pieces of a log that were compared elsewhere, and why that ended early. Pure."""
+    checked = CheckedObjects([])
+    for piece, found in zip(pieces, compared, strict=True):
+        _report(piece, found, lost if piece is pieces[-1] else "", checked)
+    return CompareResult(checked.findings, sum(c.identical for c in compared), sum(c.equal for c in compared))
 
 
 def _compare(unit: CompareUnit, logs: LiveLogs, wanted: LivePiece, compared: LogComparison) -> str:

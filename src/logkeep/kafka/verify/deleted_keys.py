@@ -6,7 +6,7 @@ was deleted before the cut, and the backup is wrong about it. Otherwise it was d
 """
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from logkeep.kafka.client.topology import TopicPartition
@@ -16,12 +16,13 @@ from logkeep.kafka.record.deletion_times import DeletionTimes, compacted_topics_
 from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.record.unproven_deletions import unproven_by_rows
-from logkeep.kafka.verify.compare_task import NOT_COMPARED
+from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, compared_pieces
 from logkeep.kafka.verify.live_source import LiveSource, LiveState
 from logkeep.kafka.verify.records import Decoded, SegmentRange
 from logkeep.model.clock_time import same_clock
 from logkeep.model.findings import Finding, Severity, worst
 from logkeep.model.plurals import plural
+from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName
 from logkeep.repository.backups.folds import with_dense
 from logkeep.repository.backups.verification import KEYS_RETURN
@@ -34,19 +35,37 @@ _NAMED_KEYS = 5
 """In the text of a finding; the report lists more."""
 
 
-def deleted_keys(
-    asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], live: LiveSource, *, show: bool
-) -> list[ReturningKey]:
-    """Compare the logs of compacted topics, and report what was found. The keys are in the result only."""
+def logs_with_keys(asked: BackupToCheck, states: Mapping[LogName, LiveState]) -> dict[LogName, LiveState]:
+    """The logs of compacted topics; none in a sample, or if the archive is damaged."""
     record = read_record(asked.place, asked.manifest)
     if record is None or worst(asked.checked.findings) is Severity.DAMAGE:
-        return []
+        return {}
     compacted = compacted_topics_of(record)
     logs = {log: state for log, state in states.items() if log.name in compacted}
     if logs and asked.sample != EVERYTHING:
         asked.checked.findings.append(_sampled(asked.place.source))
-        return []
-    units = _units(asked, decoded.pieces, logs, live, show=show)
+        return {}
+    return logs
+
+
+def deleted_keys(
+    asked: BackupToCheck,
+    decoded: Decoded,
+    logs: Mapping[LogName, LiveState],
+    live: LiveSource,
+    beside: Collection[LogName],
+    *,
+    show: bool,
+) -> tuple[list[ReturningKey], list[CompareResult]]:
+    """Compare these logs, and report which keys would come back: they are in the result only. The live records of those
+    in `beside` are compared with the archived ones too, so that both are read once."""
+    record = read_record(asked.place, asked.manifest)
+    if record is None or not logs:
+        return [], []
+    archived: dict[LogName, list[SegmentRange]] = {}
+    for piece in decoded.pieces:
+        archived.setdefault(piece.segment.log, []).append(piece)
+    units = _units(asked, archived, logs, live, beside, show=show)
     found = asked.engine.map(
         find_returning, units, KeysFound, label="compare deletions", weight=lambda unit: unit.size_bytes
     )
@@ -61,7 +80,8 @@ def deleted_keys(
         before = log in unproven or deleted_before_cut(each, recorded.get(log))
         asked.checked.findings += findings_of(each, before_cut=before)
         returning += each.listed if before else ()
-    return returning
+    compared = [compared_pieces(archived[each.log], each.compared, each.problem) for each in found if each.compared]
+    return returning, compared
 
 
 def deleted_before_cut(found: KeysFound, log: PartitionRecord | None) -> bool:
@@ -115,20 +135,18 @@ def _sampled(source: str) -> Finding:
 
 def _units(
     asked: BackupToCheck,
-    pieces: Iterable[SegmentRange],
+    archived: Mapping[LogName, Sequence[SegmentRange]],
     logs: Mapping[LogName, LiveState],
     live: LiveSource,
+    beside: Collection[LogName],
     *,
     show: bool,
 ) -> list[ReturningUnit]:
     """Offsets below the start of the live log are left out: retention removed them since."""
-    archived: dict[LogName, list[SegmentRange]] = {}
-    for piece in pieces:
-        archived.setdefault(piece.segment.log, []).append(piece)
     seeds = secrets.randbits(63), secrets.randbits(63)
     units = []
     for cut in asked.manifest.cut:
-        state, some = logs.get(cut.log), archived.get(cut.log, [])
+        state, some = logs.get(cut.log), archived.get(cut.log, ())
         if state is None or not some or cut.end <= state.start:
             continue
         compared = DeletionUnit(
@@ -144,6 +162,7 @@ def _units(
             live_start=state.start,
             seeds=seeds,
         )
-        units.append(ReturningUnit(compared, max(state.end, cut.end), show))
+        spans = tuple(Range(piece.start, piece.end) for piece in some) if cut.log in beside else ()
+        units.append(ReturningUnit(compared, max(state.end, cut.end), show, spans))
     limits = live.limits(asked.engine, len(units))
     return [replace(unit, compared=replace(unit.compared, limits=limits)) for unit in units]

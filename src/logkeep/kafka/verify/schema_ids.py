@@ -6,6 +6,7 @@ Records of aborted transactions count too. Every object that is read is compared
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -21,6 +22,7 @@ from logkeep.kafka.client.topology import is_internal
 from logkeep.kafka.logs.batch_check import checked_batches
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.registry.id_use import MOST_UNKNOWN, SideUse, UnknownId, join_uses
+from logkeep.kafka.registry.values import ArchivedRegistry
 from logkeep.kafka.verify.records import SegmentRange, bounded, covered
 from logkeep.model.findings import Finding
 from logkeep.model.work import Engine, Progress
@@ -40,8 +42,10 @@ _CACHED_LOGS: Final = 8
 class IdUnit(msgspec.Struct, frozen=True):
     place: SourceRef
     pieces: list[SegmentRange]
-    known: tuple[int, ...]
-    """Ids that the registry explains, rising."""
+    known: dict[str, tuple[int, ...]]
+    """Ids that the registry explains, by context."""
+    contexts: dict[str, tuple[str, ...]]
+    """Of subjects (`TOPIC-key`, `TOPIC-value`) that are in other contexts than the usual one."""
 
     @property
     def size_bytes(self) -> int:
@@ -76,11 +80,13 @@ def id_pieces(
     return [p for p in covered(place.source, only, segments, burials) if p.segment.has_object]
 
 
-def find_ids(place: SourceRef, pieces: Sequence[SegmentRange], known: Iterable[int], engine: Engine) -> IdsFound:
+def find_ids(place: SourceRef, pieces: Sequence[SegmentRange], registry: ArchivedRegistry, engine: Engine) -> IdsFound:
     """What the records of these objects begin with."""
     warm()
-    ids = tuple(sorted(known))
-    units = [IdUnit(place, some, ids) for some in bounded(pieces, lambda p: p.segment.stored_bytes, _UNIT_PIECES)]
+    contexts = registry.contexts_of_subjects()
+    known = {each: tuple(sorted(registry.known_ids(each))) for each in {"", *chain.from_iterable(contexts.values())}}
+    some = bounded(pieces, lambda p: p.segment.stored_bytes, _UNIT_PIECES)
+    units = [IdUnit(place, each, known, contexts) for each in some]
     results = engine.map(read_ids, units, IdResult, label=LABEL, weight=lambda unit: unit.size_bytes)
     return IdsFound(
         join_uses(use for result in results for use in result.uses),
@@ -95,10 +101,17 @@ def read_ids(unit: IdUnit, progress: Progress) -> IdResult:
     checked = CheckedObjects([])
     buried_of = lru_cache(_CACHED_LOGS)(partial(read_buried, unit.place))
     counts: dict[tuple[str, RecordSide], _SideCount] = {}
-    known = np.array(unit.known, np.int64)
+
+    def count_of(topic: str, side: RecordSide) -> _SideCount:
+        if (topic, side) not in counts:
+            contexts = unit.contexts.get(f"{topic}-{side.value}", ("",))
+            known = np.unique(np.concatenate([np.array(unit.known[each], np.int64) for each in contexts]))
+            counts[topic, side] = _SideCount(known)
+        return counts[topic, side]
+
     for piece in unit.pieces:
         log = piece.segment.log
-        sides = [(side, counts.setdefault((log.name, side), _SideCount(known))) for side in RecordSide]
+        sides = [(side, count_of(log.name, side)) for side in RecordSide]
         for records in _records(unit.place, piece, buried_of, checked, progress):
             for side, count in sides:
                 count.take(records, side, log.partition)

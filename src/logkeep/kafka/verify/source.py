@@ -31,7 +31,7 @@ from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.record.folded_over import known_folds
 from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
-from logkeep.kafka.verify.deleted_keys import deleted_keys
+from logkeep.kafka.verify.deleted_keys import deleted_keys, logs_with_keys
 from logkeep.kafka.verify.folded_source import FoldedCompareUnit, compare_folded
 from logkeep.kafka.verify.live_source import LiveSource, LiveState
 from logkeep.kafka.verify.records import Decoded, SegmentRange, bounded, decode_backup, log_digests
@@ -81,7 +81,8 @@ def _check(asked: BackupToCheck, check: SourceCheck) -> tuple[DeeperCheck, list[
     reasons |= dict.fromkeys(folded.sampled, _SAMPLED)
     for log, reason in sorted(reasons.items()):
         _warn(asked, log, reason)
-    others = {log: state for log, state in states.items() if log not in folded.logs}
+    keyed = logs_with_keys(asked, states)
+    others = {log: state for log, state in states.items() if log not in folded.logs | keyed.keys()}
     results = _run(asked, decoded, others, live)
     if folded.units:
         results += asked.engine.map(
@@ -91,12 +92,13 @@ def _check(asked: BackupToCheck, check: SourceCheck) -> tuple[DeeperCheck, list[
             label="compare with source",
             weight=lambda u: u.bytes,
         )
+    returning, more = deleted_keys(asked, decoded, keyed, live, keyed.keys() - folded.logs, show=check.show_keys)
+    results += more
     for result in results:
         asked.checked.findings.extend(result.findings)
     healable = [_healable(gap, states[gap.log]) for gap in asked.manifest.gaps if _may_exist(gap, states)]
     asked.checked.findings.extend(healable)
     _summarise(asked, decoded, states, results)
-    returning = deleted_keys(asked, decoded, states, live, show=check.show_keys)
     short = {NOT_COMPARED, SOURCE_DIFFERS, KEYS_RETURN}
     whole = not healable and not any(f.code in short for f in asked.checked.findings)
     return DeeperCheck("source" if whole else "records", log_digests(asked.manifest, decoded)), returning

@@ -26,6 +26,8 @@ from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.owner import Owner, is_dead
 
 DEFAULT_TTL = timedelta(minutes=5)
+_SMALLEST_STEP = timedelta(milliseconds=1)
+"""Of a stored time."""
 _unreleased: set[str] = set()
 """Runs of this process that ended without being able to release their lease, in a full store for example. The next run
 of this process acquires it at once, and does not wait until it expires."""
@@ -79,7 +81,8 @@ def lease_state(document: LeaseDocument, now: datetime, here: Owner) -> LeaseSta
 
 def unchanged_at_most(document: LeaseDocument) -> timedelta:
     """How long a live holder can leave this document unchanged, at most: from its acquisition to its expiry, and a
-    third of that. Renewals move the expiry, so it is longer than needed for a holder that renewed its lease often."""
+    third of that. The lifetime itself is not stored. Each renewal moves the expiry, so this is longer than needed for
+    a holder that renewed often, and never shorter. Such a lease is acquired by its expiry, unless clocks differ."""
     life = datetime.fromisoformat(document.expires) - datetime.fromisoformat(document.acquired)
     return life + min(life / 3, timedelta(minutes=3))
 
@@ -156,14 +159,15 @@ class Lease:
         """Store which backup this run is working on, so that readers see it as ongoing."""
         with self._guard:
             self._check_own()
-            self._put(msgspec.structs.replace(self._document, backup=backup, expires=self._expiry()))
+            self._put(lambda found: msgspec.structs.replace(found, backup=backup, expires=self._expiry(found)))
 
     def renew(self) -> bool:
-        """Extend the expiry. False once the lease is lost; an unreachable store is tried again until it expires."""
+        """Extend the expiry, every third of the lifetime. False once the lease is lost; an unreachable store is tried
+        again until it expires."""
         with self._guard:
             try:
                 self._check_own()
-                self._put(msgspec.structs.replace(self._document, expires=self._expiry()))
+                self._put(lambda found: msgspec.structs.replace(found, expires=self._expiry(found, self._ttl / 3)))
             except LeaseLost:
                 return False
             except StoreError:
@@ -174,21 +178,25 @@ class Lease:
         """Store the head that we committed: a chain that ends before it has lost commits."""
         with self._guard:
             self._check_own()
-            newest = max(head, self._document.head, key=lambda h: h.generation)
-            self._put(msgspec.structs.replace(self._document, head=newest, expires=self._expiry()))
+            self._put(
+                lambda found: msgspec.structs.replace(found, head=_newer(head, found), expires=self._expiry(found))
+            )
 
     def release(self) -> None:
         """If the store refuses it, the next run of this process can still acquire the lease at once."""
         with self._guard:
             self._check_own()
             try:
-                self._put(msgspec.structs.replace(self._document, released=True, backup=None))
+                self._put(lambda found: msgspec.structs.replace(found, released=True, backup=None))
             except StoreError:
                 _unreleased.add(self.run)
                 raise
 
-    def _expiry(self) -> str:
-        return rfc3339(self._clock() + self._ttl)
+    def _expiry(self, found: LeaseDocument, step: timedelta = _SMALLEST_STEP) -> str:
+        """Later than before, also if the clock of this host was set back: otherwise its life would look shorter than it
+        is, and a waiting process would acquire the lease of a run that renews it."""
+        wanted, before = self._clock() + self._ttl, datetime.fromisoformat(found.expires)
+        return rfc3339(wanted if wanted > before else before + step)
 
     def _check_own(self) -> None:
         if self._lost is not None:
@@ -198,15 +206,19 @@ class Lease:
         self._lost = why
         self._check_own()
 
-    def _put(self, document: LeaseDocument) -> None:
+    def _put(self, changed: Callable[[LeaseDocument], LeaseDocument]) -> None:
         try:
-            self._version = _swap(self._place, document, self._version)
+            self._replace(changed)
         except VersionMismatch:
             self._catch_up()
             try:
-                self._version = _swap(self._place, document, self._version)
+                self._replace(changed)
             except VersionMismatch:
                 self._lose("another run acquired it")
+
+    def _replace(self, changed: Callable[[LeaseDocument], LeaseDocument]) -> None:
+        document = changed(self._document)
+        self._version = _swap(self._place, document, self._version)
         self._document = document
 
     def _catch_up(self) -> None:
@@ -216,6 +228,11 @@ class Lease:
             self._lose("another run acquired it")
         else:
             self._document, self._version = found
+
+
+def _newer(head: Head, found: LeaseDocument) -> Head:
+    """A user who pins a backup stores a head in the lease of a run."""
+    return max(head, found.head, key=lambda one: one.generation)
 
 
 def _swap(place: SourceRef, document: LeaseDocument, version: str) -> str:

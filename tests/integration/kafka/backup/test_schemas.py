@@ -114,7 +114,7 @@ def test_a_unit_is_a_value_that_any_engine_runs(archived: Filled) -> None:
     folded = read_chain(place)
     manifest = read_manifest(place, folded.completed[-1])
     rows = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
-    made = IdUnit(place, id_pieces(place, folded, manifest, rows, {LOG}), (1, 2, 3))
+    made = IdUnit(place, id_pieces(place, folded, manifest, rows, {LOG}), {"": (1, 2, 3)}, {})
     unit = pickle.loads(pickle.dumps(made))  # noqa: S301 - our own value
     found = {(u.topic, u.side): u for u in read_ids(unit, lambda _: None).uses}
     sales = found[SALES, "value"]

@@ -16,6 +16,7 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.errors import UsageError
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.settings import ClientSettings, endpoints
+from logkeep.kafka.logs.brokers import WireFetchConnection
 from logkeep.kafka.verify.compare_task import CompareUnit, LivePiece, compare_with
 from logkeep.kafka.verify.records import check_records, covered
 from logkeep.kafka.verify.source import SourceCheck
@@ -138,9 +139,10 @@ def test_transactions_and_their_markers(topics: Matrix, source: Source) -> None:
 
 
 def test_the_rate_of_the_user_holds_for_all_that_is_read_from_the_source(topics: Matrix, archive: Archive) -> None:
-    topic = topics.create("limited-source", 2, {"cleanup.policy": "compact"})
-    _write(topics, topic, 100)
-    done = archive.back_up(topic).entry.id
+    names = topics.create("limited-source", 2, {"cleanup.policy": "compact"}), topics.create("limited-too")
+    for name in names:
+        _write(topics, name, 100)
+    done = archive.back_up(*names).entry.id
     check = SourceCheck(ClientSettings(endpoints(archive.bootstrap)), limit_download=50_000_000)
     engine = _Noting()
     Verifier(archive.place, engine, this_process("verify"), utc_now, random_token, deeper=check).verify(
@@ -224,6 +226,28 @@ def _with_another_time(batches: list[bytes]) -> list[bytes]:
     ]
 
 
+_KEPT = {"min.compaction.lag.ms": "9000000"}
+
+
+def test_a_compacted_log_is_read_once(topics: Matrix, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its records are compared, and keys that would come back are looked for, in the same pass."""
+    topic = topics.create("read-once", 1, {"cleanup.policy": "compact", **_KEPT})
+    _write(topics, topic, 5000)
+    done = source.archive.back_up(topic, segment_bytes=50_000)
+    received, fetched = WireFetchConnection.receive, list[int]()
+
+    def counted(connection: WireFetchConnection) -> memoryview:
+        frame = received(connection)
+        fetched.append(len(frame))
+        return frame
+
+    monkeypatch.setattr(WireFetchConnection, "receive", counted)
+    verified = source.verify(done.entry.id)
+    assert _summary(verified).startswith("1 log compared: 5,000 records are in the source in the very same batches")
+    assert sum(fetched) < 1.5 * done.entry.summary.new_bytes
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact"])
 @pytest.mark.parametrize(
     ("change", "offset"),
     [
@@ -238,8 +262,10 @@ def test_an_archive_with_right_hashes_and_wrong_records_is_found(
     tmp_path: Path,
     change: Callable[[list[bytes]], list[bytes]],
     offset: str,
+    policy: str,
 ) -> None:
-    topic, now_ms = topics.create(f"tampered{change.__name__}"), int(time.time() * 1000)
+    configs = {"cleanup.policy": policy, **_KEPT}
+    topic, now_ms = topics.create(f"tampered-{policy}{change.__name__}", 1, configs), int(time.time() * 1000)
     for at in range(0, 100, 10):
         producer = topics.producer()
         for i in range(at, at + 10):

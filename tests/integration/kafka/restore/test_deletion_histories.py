@@ -48,7 +48,7 @@ class _Compared:
     def _logs(self, backup: int) -> dict[str, tuple[int, int]]:
         """The end of each topic's only log, and how many of its offsets are buried."""
         topics = self.scene.commands.json("info", str(backup), "--all")["kafka"]["topics"]
-        return {topic["name"]: (topic["logs"][0]["end"], topic["logs"][0]["buried"]) for topic in topics}
+        return {topic["name"]: (topic["logs"][0]["end"], topic["logs"][0].get("buried", 0)) for topic in topics}
 
     def differences(self) -> Difference:
         """Every backup restored, over all of them."""

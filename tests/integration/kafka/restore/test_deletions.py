@@ -72,8 +72,7 @@ def test_deleted_keys_stay_deleted(scene: Scene) -> None:
     first = _back_up(scene, topic)["id"]
     topic.delete(*_keys(*range(1, 60)))
     topic.without(b"k1", b"k7", b"k59")
-    (line,) = _back_up(scene, topic, "--dry-run")["to_compare"]
-    assert line.startswith("deleted/0, about ")
+    foreseen = _back_up(scene, topic, "--dry-run")
     second = _back_up(scene, topic)["id"]
     third = _back_up(scene, topic)["id"]
     kept = {b"k0": b"value 0"}
@@ -81,6 +80,8 @@ def test_deleted_keys_stay_deleted(scene: Scene) -> None:
         assert _restored(scene, "deleted", third, offsets) == kept
     assert _restored(scene, "deleted", second) == kept
     assert len(_restored(scene, "deleted", first)) == 60, "at that cut they were there"
+    (line,) = foreseen["to_compare"]
+    assert line.startswith("deleted/0, about ")
     commands = scene.commands
     (found,) = commands.json("info", str(third))["kafka"]["topics"]
     assert found["logs"][0]["buried"] == 62
@@ -181,8 +182,11 @@ def test_a_topic_emptied_by_mistake_is_not_forgotten(scene: Scene) -> None:
     held = {row["id"]: row["held"] for row in scene.commands.json("list")["backups"]}
     assert [i for i, reason in held.items() if reason] == [first]
     assert len(_restored_with(scene, "emptied", code=2)) == 1200
-    _back_up(scene, topic, "--accept-deletions", "emptied")
+    accepted = _back_up(scene, topic, "--accept-deletions", "emptied")
     assert _restored(scene, "emptied") == {}
+    (note,) = [f for f in accepted["findings"] if f["code"] == "deletions-accepted"]
+    assert (note["where"], note["severity"]) == (f"backup {first}", "note")
+    assert f"`logkeep release {first}`" in note["what"]
 
 
 def _restored_with(scene: Scene, topic: str, code: int) -> dict[bytes, bytes]:
@@ -277,9 +281,9 @@ def test_a_comparison_that_takes_longer_than_tombstones_stay(scene: Scene) -> No
 
     engine = _ActsAfter("compare deletions", deleted)
     done = _run_with(scene, topic, engine)
+    assert _restored(scene, "slow") == _keys(3)
     assert engine.seen.count("compare deletions") == 2
     assert not [f for f in done.findings if f.code == _UNPROVEN]
-    assert _restored(scene, "slow") == _keys(3)
 
 
 def test_files_for_a_stopped_broker_are_without_deleted_keys(scene: Scene, tmp_path: Path) -> None:

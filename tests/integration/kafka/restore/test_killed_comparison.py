@@ -1,4 +1,5 @@
-"""A backup that compares and buries, killed after its store calls: every kept backup is as before, or as after.
+"""A backup that compares and buries, or copies a topic again, killed after its store calls: every kept backup is as
+before, or as after.
 
 `make test` takes a seeded part of the points, `make soak` all of them; on a directory and on a real S3 server.
 """
@@ -37,20 +38,23 @@ LEFT = {key: value for key, value in WHOLE.items() if key not in (b"k2", b"k5")}
 
 
 class Comparing:
-    """A repository whose next backup compares and buries; every point gets a copy of its own."""
+    """A repository whose next backup compares and buries, or copies again; every point gets a copy of its own."""
 
-    def __init__(self, scene: Scene, forks: Drivers, topic: str) -> None:
+    def __init__(self, scene: Scene, forks: Drivers, topic: str, mode: str) -> None:
         self.scene, self.forks, self.topic = scene, forks, CleanedTopic(scene.topics, scene.kafka.bootstrap, topic)
+        self.mode = mode
         self.topic.put(WHOLE)
         self.topic.tick()
         scene.commands.json(*self.words())
         self.topic.delete(b"k2", b"k5")
         self.topic.without(b"k2", b"k5")
         self.topic.tick()
+        if mode == "recopy":  # the new copy has holes: only its times prove it
+            scene.topics.change(topic, "delete.retention.ms", "600000")
 
     def words(self, *more: str) -> tuple[str, ...]:
         where = ("--bootstrap-servers", self.scene.kafka.bootstrap, "--source", "prod", "--topics", self.topic.name)
-        return "kafka", "backup", *where, "--engine", "inline", "--json", *more
+        return "kafka", "backup", *where, "--engine", "inline", "--compacted", self.mode, "--json", *more
 
     def run(self, url: str, point: Point = NEVER, *more: str) -> Ended:
         commands = Commands(url, self.scene.repo.home, ENVIRONMENT)
@@ -69,7 +73,7 @@ class Comparing:
         store = open_store(url)
         self.check(store, after=False)
         resumed = self.run(url, NEVER, "--resume")
-        assert resumed.code == 0, resumed.err
+        assert resumed.code == 0, resumed.out + resumed.err
         place = self.check(store, after=True)
         with writing(place, "gc", utc_now, random_token) as session:
             collect(session, AT_ONCE)
@@ -84,8 +88,9 @@ class Comparing:
         return place
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["auto", "recopy"])
 def comparing(
+    request: pytest.FixtureRequest,
     kafka: EmbeddedKafka,
     target: EmbeddedKafka,
     topics: Matrix,
@@ -93,10 +98,11 @@ def comparing(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Comparing:
     """Prepared once: the cleaner takes seconds."""
-    repo = Filled(tmp_path_factory.mktemp("comparing"))
+    mode = request.param
+    repo = Filled(tmp_path_factory.mktemp(f"comparing-{mode}"))
     share_kernels(repo.home)
     new_place(repo.root)
-    return Comparing(Scene(kafka, target, topics, repo), forks, "killed-comparison")
+    return Comparing(Scene(kafka, target, topics, repo), forks, f"killed-{mode}", mode)
 
 
 @pytest.fixture
@@ -135,7 +141,7 @@ def _killed_after(comparing: Comparing, copies: _Directories | _Prefixes, what: 
     points = every if share == 1 else seeded_part(what, every, share)
     for call in points:
         comparing.killed(copies.copy(f"call-{call}"), call)
-    print(f"comparison: killed after {len(points)} of {calls} store calls ({what})")
+    print(f"--compacted {comparing.mode}: killed after {len(points)} of {calls} store calls ({what})")
     return points
 
 

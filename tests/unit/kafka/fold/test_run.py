@@ -13,7 +13,7 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.errors import Damaged, FormatTooNew, StoreFull, UsageError
 from logkeep.formats.compaction.barriers import Barriers
 from logkeep.formats.compaction.thin_batches import thinned
-from logkeep.kafka.fold import plan, rewrite
+from logkeep.kafka.fold import plan, rewrite, run
 from logkeep.kafka.fold.plan import ALREADY, FoldOptions
 from logkeep.kafka.fold.run import LogFolding
 from logkeep.kafka.fold.units import FoldUnit
@@ -38,6 +38,7 @@ from logkeep.repository.chain import format as format_object
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import Commit, HoldAction, ReplaceAction
 from logkeep.repository.chain.commits import SourceRef, open_commit, read_chain, read_links
+from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.format import FOLDED_LOGS, StoreFacts, open_format
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import pin, writing
@@ -207,9 +208,32 @@ def test_transactions_without_proven_deletions_are_left_alone(source: CompactedS
 
 def test_a_dry_run_writes_nothing(source: CompactedSource) -> None:
     before = [(i.name, i.version) for i in source.place.store.list("")]
-    found = source.folding().preview(FoldOptions())
+    found = source.folding().prepare(FoldOptions()).foreseen()
     assert [(r.log.partition, r.planned is not None) for r in found] == [(0, True), (1, True)]
     assert [(i.name, i.version) for i in source.place.store.list("")] == before
+
+
+@pytest.mark.parametrize("another", [False, True])
+def test_a_prepared_fold_is_planned_again_only_after_another_commit(
+    source: CompactedSource, monkeypatch: pytest.MonkeyPatch, another: bool
+) -> None:
+    """The user confirms what was planned before the lease is taken: a backup may come in between."""
+    read, plans = run.read_kept, list[int]()
+
+    def counted(place: SourceRef, folded: Folded) -> list[plan.KeptBackup]:
+        plans.append(folded.generation)
+        return read(place, folded)
+
+    monkeypatch.setattr(run, "read_kept", counted)
+    prepared = source.folding().prepare(FoldOptions())
+    if another:
+        source.write([(b"k1", b"later")])
+        source.back_up()
+    before = source.all_latest()
+    assert all(r.committed for r in source.folding().run(FoldOptions(), lambda _: InlineEngine(), prepared))
+    assert len(plans) == 1 + another
+    assert [len(proof.fold.cuts) for proof in proofs(source.place) if proof.fold] == [3 + another] * 2
+    assert source.all_latest() == before
 
 
 def test_the_proof_is_taken_from_the_store(source: CompactedSource, monkeypatch: pytest.MonkeyPatch) -> None:

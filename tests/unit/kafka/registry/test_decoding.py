@@ -113,6 +113,20 @@ def test_a_guid_in_a_header_names_the_schema() -> None:
     assert unknown.problem == "schema 00000000-0000-0000-0000-000000000000 is not archived"
 
 
+def test_an_id_means_the_schema_of_its_topics_own_context() -> None:
+    registry = ArchivedRegistry(
+        origin="topic",
+        definitions=(SchemaDefinition(7, '"long"'), SchemaDefinition(7, '"string"', context=".other")),
+        versions=(SubjectVersion("else-value", 1, 7), SubjectVersion(":.other:orders-value", 1, 7)),
+    )
+    decoder = RecordDecoder(DecodeMode.AUTO, RegistrySchemas(registry))
+    found = [decoder.decode(framed(b"\x02a"), None, f"orders-{side}") for side in ("value", "key")]
+    assert [(each.json, each.problem) for each in found] == [
+        ("a", None),
+        (None, "schema 7: bytes are left after its value"),
+    ]
+
+
 def decoder_of(schema: object, mode: DecodeMode = DecodeMode.AUTO) -> RecordDecoder:
     return RecordDecoder(mode, DirectorySchemas({7: ("AVRO", json.dumps(schema))}))
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from logkeep.kafka.registry.references import in_order
 from logkeep.kafka.registry.schemas_topic import registry_of
 from logkeep.kafka.registry.values import ArchivedRegistry, SchemaReference, SubjectSetting, SubjectVersion
 from tests.support.kafka.registry_steps import karapace_records, karapace_registry
@@ -136,6 +137,44 @@ def test_an_id_in_a_record_means_the_usual_context_or_the_only_one_that_has_it()
     assert found.find_anywhere(3) is None
     assert found.contexts_with(3) == (".other", ".third")
     assert found.contexts_with(1) == (".other",)
+
+
+def test_an_id_in_a_record_means_the_schema_of_the_subject_in_its_own_context() -> None:
+    """Both contexts have both ids; sales was registered in the other one, and stock in both."""
+    found = _read(
+        _schema("else-value", 1, 1),
+        _schema("stock-value", 1, 2),
+        _schema(":.other:sales-value", 1, 1, schemaType="JSON"),
+        _schema(":.other:stock-value", 1, 1, schemaType="JSON"),
+        _schema(":.other:more-value", 1, 2, schemaType="JSON"),
+    )
+
+    def context(number: int, subject: str) -> str:
+        one = found.find_anywhere(number, subject)
+        assert one is not None
+        return one.context
+
+    assert context(1, "sales-value") == ".other"
+    assert context(2, "sales-value") == ".other", "no version of it has the id, but it is at home there"
+    assert context(1, "sales-key") == ""
+    assert (context(1, "stock-value"), context(2, "stock-value")) == (".other", "")
+    assert found.contexts_of_subjects() == {
+        "sales-value": (".other",), "stock-value": ("", ".other"), "more-value": (".other",)
+    }  # fmt: skip
+
+
+def test_a_reference_without_a_context_means_that_of_the_schema_that_refers() -> None:
+    reference = {"name": "n", "subject": "b", "version": 1}
+    found = _read(
+        _schema("b", 1, 1),
+        _schema(":.other:b", 1, 5, schemaType="JSON"),
+        _schema(":.other:a", 1, 6, references=[reference]),
+        _schema(":.third:a", 1, 7, references=[reference]),
+    )
+    for context, number, referred in ((".other", 6, (".other", 5)), (".third", 7, ("", 1))):
+        one = found.find(number, context)
+        assert one is not None
+        assert [(d.context, d.id) for d in in_order(found, [one])] == [referred, (context, number)]
 
 
 @pytest.mark.parametrize(

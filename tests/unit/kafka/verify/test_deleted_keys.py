@@ -6,13 +6,16 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from logkeep.formats.compare.log_compare import LogComparison
 from logkeep.kafka.deletions.returning_task import KeysFound, ReturningKey
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import PartitionRecord
+from logkeep.kafka.verify.compare_task import NOT_COMPARED, compared_pieces
 from logkeep.kafka.verify.deleted_keys import deleted_before_cut, findings_of
+from logkeep.kafka.verify.records import SegmentRange
 from logkeep.model.clock_time import ClockName, ClockTime
 from logkeep.model.findings import Severity
-from logkeep.model.segments import Collection, LogName
+from logkeep.model.segments import Collection, LogName, Segment
 
 LOG = LogName(Collection.TOPICS, "users", UUID(int=5).hex, 0)
 HOUR, DAY = 3_600_000, 86_400_000
@@ -81,3 +84,13 @@ def test_nothing_is_reported_of_a_log_without_such_keys() -> None:
 def test_a_log_that_could_not_be_read_is_not_called_good() -> None:
     broken = msgspec.structs.replace(_found(), problem="the leader changed")
     assert [f.code for f in findings_of(broken, before_cut=True)] == ["not-comparable"]
+
+
+def test_a_log_that_was_lost_while_it_was_compared_beside_is_not_called_compared() -> None:
+    rows = [Segment.without_object(LOG, at, at + 5, f"{at:016x}") for at in (0, 5)]
+    pieces = [SegmentRange(row, f"{row.token}.log", row.start, row.end) for row in rows]
+    found = compared_pieces(pieces, [LogComparison(identical=5), LogComparison(identical=2, missing=1)], "gone")
+    assert (found.identical, found.equal) == (7, 0)
+    assert [f.code for f in found.findings] == ["source-differs", NOT_COMPARED]
+    whole = compared_pieces(pieces, [LogComparison(identical=5), LogComparison(equal=5)], "")
+    assert (whole.identical, whole.equal, whole.findings) == (5, 5, [])

@@ -7,6 +7,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import CommandOutcome
 from logkeep.cli.frame.metrics import MetricSample, sample
+from logkeep.cli.terminal.finding_text import finding_texts
 from logkeep.cli.terminal.text import duration, plural, size
 from logkeep.cli.verbs.follow import FollowCounts
 from logkeep.cli.verbs.kafka.datasets.report import DatasetReport
@@ -112,7 +113,7 @@ def copied_lines(report: KafkaCopied, beside: str = "") -> list[str]:
         *(f"GENERATION {topic}: would begin a new one" for topic in report.generations_due),
         *([f"CATCH-UP {report.catch_up}"] if report.catch_up else []),
         *(f"GAP   {gap}" for gap in report.gaps),
-        *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),
+        *finding_texts(report.findings),
     ]
 
 

@@ -9,7 +9,7 @@ from logkeep.cli.verbs.kafka.declarations import FOLD
 from logkeep.cli.wiring import chosen_engine, chosen_source
 from logkeep.config.options import DROP_TOMBSTONES, EXCLUDE, LEASE_TTL, TOPICS, YES
 from logkeep.kafka.fold.plan import FoldOptions
-from logkeep.kafka.fold.run import FoldedResult, LogFolding
+from logkeep.kafka.fold.run import FoldedResult, LogFolding, PreparedFold
 from logkeep.kinds import KAFKA, require_kind
 
 _SHOWN = 20
@@ -83,10 +83,10 @@ def fold(run: Run) -> FoldReport:
     options = FoldOptions(run[TOPICS], run[EXCLUDE], run[DROP_TOMBSTONES], standing=not run.settings.typed(TOPICS))
     task = LogFolding(place, run.clock, run.token, run[LEASE_TTL])
     if run.dry_run:
-        done = task.preview(options)
+        done = task.prepare(options).foreseen()
     else:
-        _confirm(run, task, options)
-        done = task.run(options, lambda size_bytes: chosen_engine(run, size_bytes, work="fold"))
+        prepared = None if run[YES] else _confirmed(run, task, options)
+        done = task.run(options, lambda size_bytes: chosen_engine(run, size_bytes, work="fold"), prepared)
     return FoldReport(
         source=place.source,
         logs=tuple(_log(each, dry_run=run.dry_run) for each in done),
@@ -95,14 +95,13 @@ def fold(run: Run) -> FoldReport:
     )
 
 
-def _confirm(run: Run, task: LogFolding, options: FoldOptions) -> None:
+def _confirmed(run: Run, task: LogFolding, options: FoldOptions) -> PreparedFold:
     """Ask if there is anything to fold: values between two kept backups cannot be restored afterwards."""
-    if run[YES]:
-        return
-    logs = [each for each in task.preview(options) if each.planned is not None]
-    if logs:
+    prepared = task.prepare(options)
+    if prepared.plan.logs:
         run.console.note("values that no kept backup has as the latest of their key are dropped from the archive")
-        run.confirm(f"fold {plural(len(logs), 'log')} of {task.place.source}?")
+        run.confirm(f"fold {plural(len(prepared.plan.logs), 'log')} of {task.place.source}?")
+    return prepared
 
 
 def _log(result: FoldedResult, *, dry_run: bool) -> FoldedLogReport:

@@ -13,10 +13,11 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural
 from logkeep.cli.verbs.kafka.schemas_declarations import LIST, SHOW
 from logkeep.cli.wiring import chosen_source
-from logkeep.config.options import ALL, SCHEMAS_TOPIC
+from logkeep.config.options import ALL, SCHEMAS_CONTEXT, SCHEMAS_TOPIC
 from logkeep.errors import UsageError
 from logkeep.kafka.registry.attachment import RegistryDocument
 from logkeep.kafka.registry.documents import read_captured, read_registry
+from logkeep.kafka.registry.references import referred_subjects
 from logkeep.kafka.registry.values import (
     ArchivedRegistry,
     SchemaDefinition,
@@ -32,6 +33,8 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
 
 _SHOWN = 40
+_USUAL = "."
+"""The name of the usual context, as Confluent's registry writes it."""
 _HEADERS = ("SUBJECT", "VERSIONS", "IDS", "TYPE", "COMPATIBILITY", "NOTES")
 
 
@@ -120,6 +123,10 @@ class SchemaReport(msgspec.Struct, frozen=True, kw_only=True):
     used_by: tuple[UsedBy, ...]
     erased: bool
     guid: str
+    context: str
+    """Of the registry; `.` is the usual one."""
+    other_contexts: tuple[str, ...]
+    """In which this id has another meaning: --context shows it."""
 
 
 def _list_text(report: SchemasReport, look: TerminalStyle) -> str:
@@ -138,7 +145,7 @@ def _list_text(report: SchemasReport, look: TerminalStyle) -> str:
 
 def _sums(report: SchemasReport) -> Iterator[str]:
     from_where = f"the registry at {report.registry_url}" if report.registry_url else "the registry's topic"
-    ids = {v.id for row in report.subjects for v in row.versions}
+    ids = {(context_of(row.subject), v.id) for row in report.subjects for v in row.versions}
     yield f"{plural(len(report.subjects), 'subject')}, {plural(len(ids), 'schema')}, from {from_where}"
     settings = f"compatibility {report.compatibility or 'not set'}, mode {report.mode or 'not set'}"
     yield f"{settings}, highest id {report.highest_id}"
@@ -165,12 +172,16 @@ def _notes(row: SubjectRow) -> Iterator[str]:
 
 def _show_text(report: SchemaReport, look: TerminalStyle) -> str:
     pairs = {"schema": str(report.schema_id), "type": report.type}
+    if report.context != _USUAL:
+        pairs["context"] = report.context
     if report.guid:
         pairs["guid"] = report.guid
     used = (f"{u.subject} version {u.version}{' (deleted)' if u.deleted else ''}" for u in report.used_by)
     pairs["used by"] = ", ".join(used) or "no subject: the registry has deleted it for good"
     if report.references:
         pairs["refers to"] = ", ".join(map(_reference, report.references))
+    if report.other_contexts:
+        pairs["also in"] = f"{', '.join(report.other_contexts)}: --context shows what it means there"
     lines = _pretty(report.text).split("\n")
     # With numbers: the lines are an archived text, and could be mistaken for this command's own.
     return "\n".join([look.pairs(pairs), *(look.line(f"{at:>4}  {line}") for at, line in enumerate(lines, 1))])
@@ -236,13 +247,14 @@ def _version_row(one: SubjectVersion, definitions: Mapping[tuple[str, int], Sche
 def show(run: Run, backup: str, schema_id: int) -> SchemaReport:
     found = schemas_backup(run, backup)
     registry = found.registry
-    definition = registry.find_anywhere(schema_id)
+    contexts = tuple(sorted({d.context or _USUAL for d in registry.definitions if d.id == schema_id}))
+    definition = _in_context(registry, schema_id, run[SCHEMAS_CONTEXT])
     if definition is None:
-        several = registry.contexts_with(schema_id)
         known = f"the archived ids are {_span(tuple(d.id for d in registry.definitions))}"
-        if several:
-            known = f"these contexts have one each: {', '.join(several)}; `schemas list` shows their subjects"
-        raise UsageError(f"no archived schema has the id {schema_id}", remedy=known)
+        if contexts:
+            known = f"name a context that has it with --context: {', '.join(contexts)}"
+        wanted = f" in the context {run[SCHEMAS_CONTEXT]}" if run[SCHEMAS_CONTEXT] else ""
+        raise UsageError(f"no archived schema has the id {schema_id}{wanted}", remedy=known)
     return SchemaReport(
         id=found.manifest.id,
         source=found.place.source,
@@ -257,12 +269,25 @@ def show(run: Run, backup: str, schema_id: int) -> SchemaReport:
         ),
         erased=definition.erased,
         guid=definition.guid,
+        context=definition.context or _USUAL,
+        other_contexts=tuple(each for each in contexts if each != (definition.context or _USUAL)),
     )
+
+
+def _in_context(registry: ArchivedRegistry, schema_id: int, context: str | None) -> SchemaDefinition | None:
+    if context is None:
+        return registry.find_anywhere(schema_id)
+    return registry.find(schema_id, "" if context == _USUAL else context)
 
 
 def reference_rows(registry: ArchivedRegistry, definition: SchemaDefinition) -> tuple[ReferenceRow, ...]:
     ids = {(v.subject, v.version): v.id for v in registry.versions}
     return tuple(
-        ReferenceRow(name=r.name, subject=r.subject, version=r.version, id=ids.get((r.subject, r.version), -1))
+        ReferenceRow(
+            name=r.name,
+            subject=r.subject,
+            version=r.version,
+            id=next((ids[s, r.version] for s in referred_subjects(definition, r) if (s, r.version) in ids), -1),
+        )
         for r in definition.references
     )

@@ -47,7 +47,8 @@ class MissingId(msgspec.Struct, frozen=True, kw_only=True):
     certain: bool
     """False: few records of the topic begin with an id, so this one may be chance; or another context has the id."""
     contexts: tuple[str, ...] = ()
-    """Contexts of the registry that have a schema with this id, none of them with a subject of the topic."""
+    """Contexts of the registry that have a schema with this id, none of them with a subject of the topic; `.` is the
+    usual one."""
 
 
 class SchemasCheckReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,7 +122,7 @@ def check(run: Run, backup: str) -> SchemasCheckReport:
         taken = [p for p in pieces if sample.takes(p.segment.token, day)]
         read_bytes = sum(p.segment.stored_bytes for p in taken)
         expect_work(run, read_bytes, _UNIT_BYTES, LABEL)
-        ids = find_ids(place, taken, found.registry.known_ids(), chosen_engine(run, read_bytes, work=LABEL))
+        ids = find_ids(place, taken, found.registry, chosen_engine(run, read_bytes, work=LABEL))
     return SchemasCheckReport(
         id=found.manifest.id,
         source=place.source,
@@ -150,11 +151,11 @@ def missing_ids(use: SideUse, registry: ArchivedRegistry) -> Iterator[MissingId]
     """The unknown ids of a topic with schemas."""
     if use.verdict not in {UseVerdict.SCHEMAS, UseVerdict.MIXED}:
         return
-    subjects = set(registry.subjects())
+    homes = registry.contexts_of_subjects().get(f"{use.topic}-{use.side}", ("",))
+    usual = frozenset[int]() if "" in homes else registry.known_ids()
     for each in use.unknown:
-        contexts = registry.contexts_with(each.id)
-        if any(f":{context}:{use.topic}-{use.side}" in subjects for context in contexts):
-            continue  # the topic's own subject is in this context
+        other = tuple(context for context in registry.contexts_with(each.id) if context not in homes)
+        contexts = (".", *other) if each.id in usual else other
         yield MissingId(
             id=each.id,
             topic=use.topic,
@@ -162,7 +163,7 @@ def missing_ids(use: SideUse, registry: ArchivedRegistry) -> Iterator[MissingId]
             records=each.records,
             partition=each.partition,
             offset=each.offset,
-            erased=registry.find(each.id) is not None,
+            erased=any(registry.find(each.id, context) is not None for context in homes),
             certain=use.verdict is UseVerdict.SCHEMAS and not contexts,
             contexts=contexts,
         )

@@ -14,6 +14,7 @@ from logkeep.config.options import (
     RECEIPT_OPTIONS,
     REGISTRY_OPTIONS,
     REPLICATION_FACTOR,
+    SCHEMAS_CONTEXT,
     SCHEMAS_SAMPLE,
     SCHEMAS_TOPIC,
     SCHEMAS_WAY,
@@ -39,9 +40,10 @@ LIST = Declaration(
 SHOW = Declaration(
     """Show what a schema id means, with its references and the subjects that use it.
 
-    A schema that the registry has deleted for good is shown too, if an archived record of the topic has it.
+    A schema that the registry has deleted for good is shown too, if an archived record of the topic has it. An id may
+    mean another schema in another context of the registry: --context names it.
     """,
-    options=(*STORE_OPTIONS, SCHEMAS_TOPIC),
+    options=(*STORE_OPTIONS, SCHEMAS_TOPIC, SCHEMAS_CONTEXT),
     arguments=(
         click.Argument(["backup"], metavar="ID"),
         click.Argument(["schema_id"], metavar="SCHEMA-ID", type=click.IntRange(0)),

@@ -27,7 +27,7 @@ from logkeep.config.options import (
 )
 from logkeep.config.settings import SettingPlace
 from logkeep.errors import UsageError
-from logkeep.kafka.registry.decoding import DecodeMode, RecordDecoder, as_text
+from logkeep.kafka.registry.decoding import DecodedBytes, DecodeMode, RecordDecoder, as_text
 from logkeep.kafka.registry.documents import read_registry, topic_logs
 from logkeep.kafka.registry.schema_source import RegistrySchemas, SchemaSource, read_directory
 from logkeep.model.plurals import plural
@@ -68,7 +68,7 @@ def show(run: Run, records: str, backup: str) -> ShowReport:
             source=view.place.source,
             topic=question.topic,
             offset=question.offset if question.exactly else None,
-            records=tuple(_shown_record(record, decoder) for record in found.records),
+            records=tuple(_shown_record(record, decoder, question.topic) for record in found.records),
             more=found.more,
             searched=found.searched,
             notes=(*_notes(question, found, absent), *_losses(lost)),
@@ -91,7 +91,7 @@ def _of_dataset(run: Run, question: "RecordQuestion", url: str, schemas: SchemaS
         source=reader.label.tool,
         topic=question.topic,
         offset=question.offset if question.exactly else None,
-        records=tuple(_shown_record(record, decoder) for record in found.records),
+        records=tuple(_shown_record(record, decoder, question.topic) for record in found.records),
         more=found.more,
         searched=found.searched,
         notes=tuple(_notes(question, found, absent)),
@@ -160,15 +160,20 @@ def _archived(run: Run, view: "KafkaBackupView") -> SchemaSource | None:
     return RegistrySchemas(read_registry(view.place, read_chain(view.place), view.manifest, run[SCHEMAS_TOPIC]))
 
 
-def _shown_record(record: "FoundRecord", decoder: RecordDecoder) -> ShownRecord:
+def _shown_record(record: "FoundRecord", decoder: RecordDecoder, topic: str) -> ShownRecord:
     guids = {name: value for name, value in record.headers if name in (b"__key_schema_id", b"__value_schema_id")}
+
+    def decoded(data: bytes | None, side: str) -> DecodedBytes | None:
+        guid = guids.get(f"__{side}_schema_id".encode())
+        return None if data is None else decoder.decode(data, guid, f"{topic}-{side}")
+
     return ShownRecord(
         partition=record.partition,
         offset=record.offset,
         timestamp_ms=record.time_ms,
         append_time=record.append_time,
-        key=None if record.key is None else decoder.decode(record.key, guids.get(b"__key_schema_id")),
-        value=None if record.value is None else decoder.decode(record.value, guids.get(b"__value_schema_id")),
+        key=decoded(record.key, "key"),
+        value=decoded(record.value, "value"),
         headers=tuple(
             ShownHeader(name=as_text(name).text or "", value=None if value is None else as_text(value))
             for name, value in record.headers

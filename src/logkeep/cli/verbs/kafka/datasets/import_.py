@@ -4,6 +4,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
+from logkeep.cli.terminal.finding_text import finding_texts
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.verbs.kafka.backup_report import KafkaCopied, copied_code, copied_metrics, gap_text
 from logkeep.cli.verbs.kafka.datasets.import_declarations import IMPORT
@@ -72,7 +73,7 @@ def _text(report: KafkaImportReport, look: TerminalStyle) -> str:
         f"{' ' + report.tool_version if report.tool_version else ''}",
         *(f"UNKNOWN {each}" for each in report.unknown),
         *(f"GAP   {gap}" for gap in report.gaps),
-        *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),
+        *finding_texts(report.findings),
     ]
     return "\n".join(map(look.prose, lines))
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from logkeep.cli.terminal.finding_text import finding_texts
 from logkeep.cli.terminal.text import plural, size
 from logkeep.kafka.backup.assemble import exit_code
 from logkeep.kafka.datasets.run import ExportDone, PreparedExport
@@ -90,7 +91,7 @@ def dataset_lines(report: DatasetReport) -> list[str]:
         f"{plural(report.topics, 'topic')} · {plural(report.partitions, 'partition')} · "
         f"{plural(report.groups, 'group')} · cluster {report.cluster_id} · {report.format}",
         *(f"GAP   {gap}" for gap in report.gaps),
-        *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),
+        *finding_texts(report.findings),
     ]
 
 
