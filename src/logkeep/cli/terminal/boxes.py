@@ -76,9 +76,9 @@ def title(text: str) -> list[str]:
     return [f"╔{rule}╗", f"║{' ' * (free // 2)}{text}{' ' * (free - free // 2)}║", f"╚{rule}╝", ""]
 
 
-def branches(lines: Sequence[str], indent: str = "  ") -> list[str]:
+def branches(lines: Sequence[str]) -> list[str]:
     """The lines as branches of one tree."""
-    return [f"{indent}{'├─' if place < len(lines) else '└─'} {line}" for place, line in enumerate(lines, 1)]
+    return [f"  {'├─' if place < len(lines) else '└─'} {line}" for place, line in enumerate(lines, 1)]
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:

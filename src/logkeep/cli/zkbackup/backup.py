@@ -29,7 +29,6 @@ from logkeep.cli.zkbackup.options import (
     MAX_RECORD_SIZE,
     OUTPUT_DIR,
     TIMEOUT,
-    VALIDATION_TIMEOUT,
     VERIFY,
 )
 from logkeep.cli.zkbackup.verify_run import check_bundle
@@ -174,7 +173,7 @@ def _rounds(run: CommandRun) -> RoundSettings:
 def _checked(run: CommandRun, bundle: Path) -> Judged:
     """Without --verify only the documents are checked: whether the files that they name exist and can be restored."""
     level = Level.DATA if run[VERIFY] else Level.FILES
-    return check_bundle(BundleView(bundle), level, run, VALIDATION_TIMEOUT)
+    return check_bundle(BundleView(bundle), level, run)
 
 
 def _answer(run: CommandRun, bundle: Path, done: ZooKeeperBackupDone, checked: Judged, took_s: float) -> CommandAnswer:

@@ -14,7 +14,7 @@ from logkeep.cli.terminal.text import TerminalStyle, size
 from logkeep.cli.zkbackup.command import CommandRun
 from logkeep.cli.zkbackup.fix import Fixed, fix
 from logkeep.cli.zkbackup.metrics import verify_samples
-from logkeep.cli.zkbackup.options import BACKUP_DIR, FIX, LEVEL, VALIDATION_TIMEOUT
+from logkeep.cli.zkbackup.options import BACKUP_DIR, FIX, LEVEL
 from logkeep.cli.zkbackup.verify_run import check_bundle
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
@@ -254,6 +254,6 @@ def _checked(run: CommandRun, fixed: Fixed) -> Judged:
             boot = boot_of(fixed.view.info.zookeeper.version, run.cache)
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zkbackup-boot-"))) / "data"
         return check_bundle(
-            fixed.view, level, run, VALIDATION_TIMEOUT, boot=boot, scratch=scratch, repaired=fixed.repaired,
+            fixed.view, level, run, boot=boot, scratch=scratch, repaired=fixed.repaired,
             changed=bool(fixed.repaired or fixed.dropped),
         )  # fmt: skip

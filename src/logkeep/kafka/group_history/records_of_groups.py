@@ -42,11 +42,6 @@ def changes_position(topic: str, records: RecordColumns, types: npt.NDArray[np.i
     return found
 
 
-def key_of_position(key: bytes) -> bytes:
-    """The key of a record with its type in front, from what follows the type."""
-    return POSITION.to_bytes(2, "big") + key
-
-
 def archived_position(topic: str, key: bytes, value: bytes, offset: int, type_number: int) -> ArchivedPosition | None:
     """None for a value that this release does not know, and for a share group that has no start yet."""
     found = decode_record(topic, type_number.to_bytes(2, "big") + key, value)

@@ -53,18 +53,15 @@ def verify_text(report: ZeebeVerifyReport, look: TerminalStyle) -> str:
     copies = (
         f"{plural(report.partitions, 'partition')}, {plural(len(report.copies), 'completed copy', 'completed copies')}"
     )
+    stored = sum(each.stored_bytes for each in report.copies)
     return "\n".join(
         [
             look.line(f"{state}  backup {report.id} of Zeebe: {report.verdict} (Zeebe says {report.state})"),
-            look.text(f"{copies} · {plural(records, 'record')} · {size(used)} used of {size(_stored(report))}"),
+            look.text(f"{copies} · {plural(records, 'record')} · {size(used)} used of {size(stored)}"),
             look.text(_cut_line(report.cut)),
             *finding_lines(report.findings, look, every=report.all),
         ]
     )
-
-
-def _stored(report: ZeebeVerifyReport) -> int:
-    return sum(each.stored_bytes for each in report.copies)
 
 
 def _cut_line(cut: CutResult) -> str:
