@@ -239,8 +239,10 @@ def last_run(copied: RangeResult) -> EpochRun:
 
 
 def _least_retention(results: Iterable[CopyResult]) -> dict[LogName, int]:
-    known = [(r.log, r.retention_ms) for result in results for r in result.ranges if r.retention_ms >= 0]
-    return {log: min(ms for other, ms in known if other == log) for log, _ in known}
+    found: dict[LogName, int] = {}
+    for each in (r for result in results for r in result.ranges if r.retention_ms >= 0):
+        found[each.log] = min(each.retention_ms, found.get(each.log, each.retention_ms))
+    return found
 
 
 def _joined_by_log(

@@ -28,7 +28,7 @@ from logkeep.kafka.disks.layout import (
     offsets_checkpoint,
     topic_id,
 )
-from logkeep.kafka.disks.scan_results import Copy
+from logkeep.kafka.disks.scan_results import DiskCopy
 from logkeep.kafka.disks.segment_windows import opened
 from logkeep.model.findings import Finding, Severity
 
@@ -40,7 +40,7 @@ _SHARED = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
 class FoundCopy:
     """One directory of one log."""
 
-    copy: Copy
+    copy: DiskCopy
     log: TopicPartition
     state: LogDirState
     topic_id: UUID | None
@@ -142,7 +142,7 @@ def _copy(
     directory = root / found.name
     epochs = epochs_checkpoint(_text(directory / "leader-epoch-checkpoint") or "")
     names = _names(directory)
-    copy = Copy(
+    copy = DiskCopy(
         directory=str(directory),
         node=who.node,
         start=max(starts.get(found.log, 0), 0),

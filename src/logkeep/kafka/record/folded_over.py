@@ -1,5 +1,4 @@
-"""Backups whose logs were folded without them, as `info`, `verify`, `status` and restores report them; and folds whose
-commits are lost. Pure."""
+"""Backups whose logs were folded without them, and folds whose commits are lost, as verbs report them. Pure."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
