@@ -53,4 +53,5 @@ def compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise UsageError(f"{pattern!r} is not a pattern: {error}") from error
+        remedy = "write a regular expression that matches whole names, such as 'orders.*'"
+        raise UsageError(f"{pattern!r} is not a pattern: {error}", remedy=remedy) from error

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from logkeep.cli.frame.command_groups import LazyGroup
 from logkeep.cli.frame.logs import open_private, safe_traceback
 from logkeep.cli.terminal.console import one_line
 from logkeep.cli.terminal.messages import ENGLISH, Say, message
@@ -75,7 +76,10 @@ def from_click(error: click.ClickException, program: str = "logkeep") -> UsageEr
         what = f"there is no command {error.command_name}"
         group = context.command if context else None
         known = group.list_commands(context) if isinstance(group, click.Group) and context else []
+        longer = group.longer_words(error.command_name) if isinstance(group, LazyGroup) else []
         remedy = did_you_mean(error.command_name, known) or remedy
+        if longer:
+            remedy = f"did you mean {' or '.join(filter(None, (', '.join(longer[:-1]), longer[-1])))}?"
     elif isinstance(error, click.MissingParameter) and error.param is not None:
         what = f"{error.param.human_readable_name} is missing"
     elif isinstance(error, click.BadParameter) and error.param and isinstance(error.param.type, click.Choice):
