@@ -15,8 +15,8 @@ from typing import BinaryIO, Final, cast
 
 from logkeep.errors import ClusterUnreachable, HistoryUnproven
 from logkeep.formats.kafka.batches import XERIAL_MAGIC
+from logkeep.formats.zookeeper.compression import opened
 from logkeep.formats.zookeeper.names import SnapshotPacking, hex_zxid, snapshot_name
-from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import EngineFor

@@ -18,10 +18,10 @@ from tests.support.code_sentences import labels_of, sentences_of
 _SOURCES = Path(logkeep.__file__).parent
 _MODULES = (
     "cli/zkbackup/*.py", "cli/frame/error_text.py", "cli/terminal/console.py", "config/document.py",
-    "config/file_text.py", "config/load.py", "config/written_time.py", "directories/folder.py",
+    "config/file_text.py", "config/load.py", "config/time_text.py", "directories/folder.py",
     "directories/group_rights.py", "directories/owner_process.py", "directories/path_walk.py",
     "embedded/ports.py", "embedded/process.py",
-    "embedded/refusal.py", "file_owners.py", "formats/zookeeper/jute.py", "formats/zookeeper/packed.py",
+    "embedded/refusal.py", "file_owners.py", "formats/zookeeper/jute.py", "formats/zookeeper/compression.py",
     "formats/zookeeper/snapshot.py", "formats/zookeeper/transactions.py", "formats/zookeeper/txnlog.py",
     "formats/zstd_frames.py", "store/base.py", "store/directory.py", "store/local*.py", "zookeeper/backup/*.py",
     "zookeeper/bundle/*.py", "zookeeper/model/*.py", "zookeeper/repair/*.py", "zookeeper/restore/*.py",

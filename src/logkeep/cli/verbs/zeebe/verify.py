@@ -13,7 +13,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.verbs.zeebe.declarations import VERIFY
-from logkeep.cli.verbs.zeebe.opened_zeebe_store import opened_zeebe_store
+from logkeep.cli.verbs.zeebe.zeebe_store import opened_zeebe_store
 from logkeep.cli.wiring import chosen_engine, use_directories
 from logkeep.config.options import ALL, ZEEBE_STORE
 from logkeep.model.findings import Finding, Severity

@@ -9,6 +9,7 @@ from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.verbs.next_steps import after_restore
 from logkeep.cli.verbs.zookeeper.members import given_members
+from logkeep.cli.verbs.zookeeper.restore.apply_plan import agreed_in, as_agreed
 from logkeep.cli.verbs.zookeeper.restore.declarations import RESTORE
 from logkeep.cli.verbs.zookeeper.restore.report import (
     NOT_BEGUN,
@@ -21,7 +22,6 @@ from logkeep.cli.verbs.zookeeper.restore.report import (
     tree_of,
 )
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, rerun_hint, resume_hints
-from logkeep.cli.verbs.zookeeper.restore.with_plan import agreed_in, as_agreed
 from logkeep.cli.wiring import chosen_source, named_backup, note_failed, opened_repository, restores_place
 from logkeep.config.options import (
     ACCEPT_MISMATCH,
