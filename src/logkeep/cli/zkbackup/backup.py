@@ -49,7 +49,7 @@ from logkeep.zookeeper.server.client import server_state
 from logkeep.zookeeper.server.four_letter import four_letter
 from logkeep.zookeeper.verify.recorded_losses import is_of_the_backup
 from logkeep.zookeeper.verify.run import Level
-from logkeep.zookeeper.verify.verdict import Judged
+from logkeep.zookeeper.verify.verdict import JudgedBackup
 
 _OUTCOMES = {
     0: (GOOD, message("Backup completed")),
@@ -64,7 +64,7 @@ _SECRETS = message("keytabs are never copied; key stores, private keys and passw
 def backup_text(
     bundle: Path,
     done: ZooKeeperBackupDone,
-    checked: Judged,
+    checked: JudgedBackup,
     took_s: float,
     code: int,
     look: TerminalStyle,
@@ -170,13 +170,15 @@ def _rounds(run: CommandRun) -> RoundSettings:
     )
 
 
-def _checked(run: CommandRun, bundle: Path) -> Judged:
+def _checked(run: CommandRun, bundle: Path) -> JudgedBackup:
     """Without --verify only the documents are checked: whether the files that they name exist and can be restored."""
     level = Level.DATA if run[VERIFY] else Level.FILES
     return check_bundle(BundleView(bundle), level, run)
 
 
-def _answer(run: CommandRun, bundle: Path, done: ZooKeeperBackupDone, checked: Judged, took_s: float) -> CommandAnswer:
+def _answer(
+    run: CommandRun, bundle: Path, done: ZooKeeperBackupDone, checked: JudgedBackup, took_s: float
+) -> CommandAnswer:
     known = claims(bundle)
     code = exit_code(done, checked, auto_repair=run[AUTO_REPAIR])
     samples = backup_samples(
@@ -195,7 +197,7 @@ def _answer(run: CommandRun, bundle: Path, done: ZooKeeperBackupDone, checked: J
     return CommandAnswer(document, text, code, samples)
 
 
-def exit_code(done: ZooKeeperBackupDone, checked: Judged, *, auto_repair: bool) -> int:
+def exit_code(done: ZooKeeperBackupDone, checked: JudgedBackup, *, auto_repair: bool) -> int:
     """Lost transactions take precedence over a failed check, and that over a warning."""
     codes = {finding.code for finding in done.findings}
     if done.exit_code == 21:
@@ -207,7 +209,7 @@ def exit_code(done: ZooKeeperBackupDone, checked: Judged, *, auto_repair: bool) 
     return done.exit_code or checked.exit_code or (2 if "active-tail" in codes and not auto_repair else 0)
 
 
-def _document(bundle: Path, checked: Judged, code: int) -> dict[str, Any]:
+def _document(bundle: Path, checked: JudgedBackup, code: int) -> dict[str, Any]:
     """The backup's own document, with its directory and the result of the check."""
     whole: dict[str, Any] = msgspec.json.decode(document_bytes(bundle))
     return {

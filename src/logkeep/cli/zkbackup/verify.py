@@ -24,7 +24,7 @@ from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.timeline.plan import Interval
 from logkeep.zookeeper.verify.run import Level
-from logkeep.zookeeper.verify.verdict import Judged
+from logkeep.zookeeper.verify.verdict import JudgedBackup
 
 _ASSESSMENT = {
     Condition.VALID: (GOOD, message("the backup can be restored")),
@@ -40,7 +40,7 @@ _ADVICE = {
 _CHANGED = message("take a new backup now; before a restore from this one, recover its document as the finding says")
 
 
-def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: TerminalStyle) -> str:
+def verify_text(view: BundleView, checked: JudgedBackup, repairs: list[str], look: TerminalStyle) -> str:
     say, info, findings = words(look), view.info, checked.findings
     status = condition_word(
         say, checked.condition, unproven_end=checked.unproven_end, read_back=checked.verified.reads_data
@@ -63,13 +63,13 @@ def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: Ter
     return fit_terminal(lines, look)
 
 
-def _document(say: Say, checked: Judged) -> str:
+def _document(say: Say, checked: JudgedBackup) -> str:
     changed = checked.verified.document_changed
     state = f"{BAD} {say('changed since it was written')}" if changed else f"{GOOD} {say('valid')}"
     return say("Document: {state}", state=state)
 
 
-def _assessment(say: Say, checked: Judged) -> str:
+def _assessment(say: Say, checked: JudgedBackup) -> str:
     if checked.standing is not None:
         levels = {"earlier": checked.standing.level, "level": checked.level}
         return f"{BAD} " + say(
@@ -80,7 +80,7 @@ def _assessment(say: Say, checked: Judged) -> str:
     return f"{sign} {say(text)}"
 
 
-def _advice(say: Say, view: BundleView, checked: Judged, *, fixed: bool) -> list[str]:
+def _advice(say: Say, view: BundleView, checked: JudgedBackup, *, fixed: bool) -> list[str]:
     """`fixed`: a repair has done what it can. A command has a line of its own, to be copied."""
     found = checked.verified
     if found.document_changed:
@@ -133,7 +133,7 @@ def _log(say: Say, entry: LogEntry, findings: tuple[Finding, ...]) -> list[str]:
     return [f"  {entry.name}: {GOOD} {say('valid')} {facts}", *note]
 
 
-def _coverage(say: Say, checked: Judged) -> list[str]:
+def _coverage(say: Say, checked: JudgedBackup) -> list[str]:
     intervals = [i for found in checked.verified.reachable.values() for i in found]
     if not intervals:
         return [say("Coverage:"), f"  {BAD} {say('no point in time can be restored')}", ""]
@@ -148,7 +148,7 @@ def _coverage(say: Say, checked: Judged) -> list[str]:
     ]
 
 
-def _logs(say: Say, checked: Judged) -> str:
+def _logs(say: Say, checked: JudgedBackup) -> str:
     if not checked.verified.old_hole:
         return f"{GOOD} {say('no gaps')}"
     if any(finding.code == "lost-transactions" for finding in checked.findings):
@@ -156,7 +156,7 @@ def _logs(say: Say, checked: Judged) -> str:
     return f"{FAIR} {say('the snapshot that an older part needs is lost')}"
 
 
-def _proof(say: Say, checked: Judged) -> list[str]:
+def _proof(say: Say, checked: JudgedBackup) -> list[str]:
     found = checked.verified
     weaker = [f"  - {FAIR} {say.sentence(label)}" for label in found.labels]
     if not found.transactions:
@@ -166,7 +166,7 @@ def _proof(say: Say, checked: Judged) -> list[str]:
     return [replayed, *weaker]
 
 
-def verify_document(view: BundleView, checked: Judged, repairs: list[str]) -> dict[str, Any]:
+def verify_document(view: BundleView, checked: JudgedBackup, repairs: list[str]) -> dict[str, Any]:
     info, found = view.info, checked.verified
     kept = len(info.files.snapshots) + len(info.files.txnlogs)
     return {
@@ -244,7 +244,7 @@ def verify(run: CommandRun) -> CommandAnswer:
     return CommandAnswer(document, lambda look: verify_text(fixed.view, checked, messages, look), code, samples)
 
 
-def _checked(run: CommandRun, fixed: Fixed) -> Judged:
+def _checked(run: CommandRun, fixed: Fixed) -> JudgedBackup:
     level = Level(run[LEVEL])
     with ExitStack() as stack:
         boot, scratch = None, None

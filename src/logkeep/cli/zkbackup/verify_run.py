@@ -26,7 +26,7 @@ from logkeep.zookeeper.timeline.survey import survey
 from logkeep.zookeeper.verify.boot import Boot
 from logkeep.zookeeper.verify.recorded_losses import missing_when_taken
 from logkeep.zookeeper.verify.run import Level, verify
-from logkeep.zookeeper.verify.verdict import Judged, judge, with_standing
+from logkeep.zookeeper.verify.verdict import JudgedBackup, judge, with_standing
 
 
 def check_bundle(
@@ -38,7 +38,7 @@ def check_bundle(
     scratch: Path | None = None,
     repaired: int = 0,
     changed: bool = False,
-) -> Judged:
+) -> JudgedBackup:
     """Verify, and store the verdict. `repaired`: number of files that were just repaired. `changed`: a repair changed
     the backup, so earlier verdicts no longer apply."""
     with at_most(run[VALIDATION_TIMEOUT]), _progress(run, view, "verify") as progress:

@@ -12,7 +12,7 @@ import msgspec
 from logkeep.directories.folder import Folder
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.kafka.offline_restore.batches import LogBatches
-from logkeep.kafka.offline_restore.files import SegmentFiles
+from logkeep.kafka.offline_restore.files import SegmentFileWriter
 from logkeep.kafka.offline_restore.locks import broker_stopped
 from logkeep.kafka.offline_restore.log_folders import open_root, partition_folder
 from logkeep.kafka.offline_restore.ownership_note import NOTE, Note, encoded, matching_note, origin_of
@@ -69,7 +69,7 @@ def _restore(unit: OfflineUnit, root: Folder, directory: Folder, tokens: TokenSo
 
 def _write(unit: OfflineUnit, staged: Folder, like: os.stat_result, progress: Progress) -> Note:
     batches = LogBatches(unit.place, unit.planned, progress)
-    files = SegmentFiles(staged, unit.planned.start, unit.segment_bytes, like)
+    files = SegmentFileWriter(staged, unit.planned.start, unit.segment_bytes, like)
     try:
         for stretch in batches.stretches():
             files.add(stretch)

@@ -18,7 +18,7 @@ from logkeep.kafka.backup.plan import used_numbers
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, quotas_of
 from logkeep.kafka.backup.units import CopyResult
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.disks.directories import Disks
+from logkeep.kafka.disks.directories import LogDirectories
 from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.log_traits import LogTraits, all_joined
 from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, PartitionRecord, check_consistent
@@ -60,7 +60,7 @@ class KafkaSalvage:
     """Runs a salvage. The caller holds the locks of the directories (`held`)."""
 
     place: SourceRef
-    disks: Disks
+    disks: LogDirectories
     clock: Clock
     tokens: TokenSource
 

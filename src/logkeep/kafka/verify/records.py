@@ -32,7 +32,7 @@ from logkeep.repository.chain.actions import ObjectRef
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Burial
 from logkeep.repository.parts import Expected
-from logkeep.repository.verify.checks import CheckedObjects
+from logkeep.repository.verify.checks import ObjectResults
 from logkeep.repository.verify.run import BackupToCheck, DeeperCheck
 
 T = TypeVar("T")
@@ -145,14 +145,14 @@ def bounded(items: Iterable[T], stored_bytes: Callable[[T], int], most: int) -> 
 
 def decode_pieces(unit: RecordUnit, progress: Progress) -> RecordResult:
     """A task: read every object once, check its hash and batches, decode its records."""
-    checked = CheckedObjects([])
+    checked = ObjectResults([])
     buried_of = lru_cache(_CACHED_LOGS)(partial(read_buried, unit.place))
     digests = [_decode(unit.place, piece, buried_of, checked, progress) for piece in unit.pieces]
     return RecordResult(checked.findings, digests)
 
 
 def _decode(
-    place: SourceRef, piece: SegmentRange, buried_of: ReadBuried, checked: CheckedObjects, progress: Progress
+    place: SourceRef, piece: SegmentRange, buried_of: ReadBuried, checked: ObjectResults, progress: Progress
 ) -> str:
     before = len(checked.findings)
     try:

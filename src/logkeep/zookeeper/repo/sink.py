@@ -30,7 +30,7 @@ from logkeep.zookeeper.model.sink import CompletedBackup, CopiedAgain, Gathered,
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.repo.claims import (
     DAMAGED,
-    LogClaims,
+    ClaimedPositions,
     carried_over,
     claim_logs,
     damaged_segment,
@@ -236,7 +236,7 @@ class ArchiveSink:
         completed = self.session.folded.completed
         return view_of(self.session.place, completed[-1]) if completed else None
 
-    def _claims(self, gathered: Gathered, believed: Collection[tuple[int, int]]) -> list[LogClaims]:
+    def _claims(self, gathered: Gathered, believed: Collection[tuple[int, int]]) -> list[ClaimedPositions]:
         known = self.known if self.last is not None and self.last.history == gathered.history else Known()
         found = []
         for member in gathered.members:

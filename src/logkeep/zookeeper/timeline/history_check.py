@@ -11,11 +11,11 @@ from logkeep.model.findings import Severity
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Holdings, Line, MissingTransactions
 from logkeep.zookeeper.timeline.log_check import FROM_ANOTHER
-from logkeep.zookeeper.timeline.plan import Moments, RestorePath, RestoreRefused, ToEnd, plan
+from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, ToEnd, TransactionTimes, plan
 from logkeep.zookeeper.timeline.reachable import Reach, ReplayBase, bases_of, reach_of, stop_of
 
 
-def history_findings(holdings: Holdings, line: Line, moments: Moments) -> Iterator[FileFinding]:
+def history_findings(holdings: Holdings, line: Line, moments: TransactionTimes) -> Iterator[FileFinding]:
     where = f"history {line.history}"
     end = plan(holdings, ToEnd(), moments, history=line.history)
     reaches = {base: reach_of(line, base) for base in bases_of(holdings, line)}

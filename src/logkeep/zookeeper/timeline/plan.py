@@ -50,7 +50,7 @@ class ToTime:
 Target = ToEnd | ToZxid | ToTime
 
 
-class Moments(Protocol):
+class TransactionTimes(Protocol):
     """Times of transactions. Reads a log only if its bounds are not enough."""
 
     def time_of(self, log: ArchivedLog, zxid: int) -> int | None: ...
@@ -136,7 +136,7 @@ class RestoreRefused:
 def plan(
     holdings: Holdings,
     target: Target,
-    moments: Moments,
+    moments: TransactionTimes,
     *,
     history: str | None = None,
     only: Collection[str] | None = None,
@@ -167,7 +167,9 @@ def _with_asked_time(path: RestorePath, target: Target) -> RestorePath:
     return replace(path, asked_ms=target.time_ms)
 
 
-def reachable(holdings: Holdings, line: Line, reaches: Sequence[Reach], moments: Moments) -> tuple[Interval, ...]:
+def reachable(
+    holdings: Holdings, line: Line, reaches: Sequence[Reach], moments: TransactionTimes
+) -> tuple[Interval, ...]:
     """Intervals that are not inside another one with the same or a better proof, oldest first."""
     shown: list[Reach] = []
     for reach in sorted(reaches, key=lambda r: (-RANK[r.base.proof], r.first, -r.last)):
@@ -194,7 +196,7 @@ def _end(holdings: Holdings, line: Line, only: Collection[str] | None) -> int | 
 
 
 def _target_zxid(
-    target: Target, end: int | None, line: Line, reaches: Sequence[Reach], moments: Moments
+    target: Target, end: int | None, line: Line, reaches: Sequence[Reach], moments: TransactionTimes
 ) -> int | str | tuple[Moment, ...]:
     """A zxid; or what is wrong; or, for a time that falls into a hole, the transactions around it."""
     if end is None:
@@ -217,7 +219,7 @@ def _held_zxid(zxid: int, line: Line, reaches: Sequence[Reach]) -> int | str:
     return f"transaction {hex_zxid(zxid)} is not held"
 
 
-def _first_later(line: Line, time_ms: int, moments: Moments) -> Moment | None:
+def _first_later(line: Line, time_ms: int, moments: TransactionTimes) -> Moment | None:
     for stretch in line.stretches:
         at = stretch.first
         while at <= stretch.last:
@@ -229,7 +231,7 @@ def _first_later(line: Line, time_ms: int, moments: Moments) -> Moment | None:
     return None
 
 
-def _before(line: Line, later: Moment, moments: Moments) -> int | tuple[Moment, ...]:
+def _before(line: Line, later: Moment, moments: TransactionTimes) -> int | tuple[Moment, ...]:
     previous: int | None = None
     for stretch in line.stretches:
         if stretch.first == later.zxid:
@@ -256,7 +258,7 @@ def _why_not(aim: int, line: Line, reaches: Sequence[Reach]) -> str:
     return f"no snapshot is exact at or before {hex_zxid(aim)}"
 
 
-def path_along(holdings: Holdings, line: Line, reach: Reach, until: int, moments: Moments) -> RestorePath:
+def path_along(holdings: Holdings, line: Line, reach: Reach, until: int, moments: TransactionTimes) -> RestorePath:
     borders = tuple(border for border in reach.borders if border.after <= until)
     proof, labels = _strength(holdings, line, reach, until, borders)
     slices = tuple(slices_of(line, reach.base, until, borders))
@@ -327,12 +329,12 @@ def _with_config(holdings: Holdings, slices: Sequence[Slice]) -> bool:
     return not version.startswith("3.4") if version else log.digests is True
 
 
-def _at(line: Line, zxid: int, moments: Moments) -> Moment:
+def _at(line: Line, zxid: int, moments: TransactionTimes) -> Moment:
     holders = line.holders(zxid)
     return Moment(zxid, moments.time_of(holders[0].log, zxid) if holders else None)
 
 
-def _next(line: Line, zxid: int, moments: Moments) -> Moment | None:
+def _next(line: Line, zxid: int, moments: TransactionTimes) -> Moment | None:
     for stretch in line.stretches:
         if stretch.last > zxid:
             return _at(line, max(stretch.first, zxid + 1), moments)

@@ -30,7 +30,7 @@ _REFUSED = (Class.BOOT_FAILED, Class.BOOT_DIFFERS, Class.END_UNREACHABLE)
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedBackup:
     """Made by `judge`."""
 
     verified: VerifiedFiles
@@ -119,14 +119,14 @@ def judge(
     repaired_files: int = 0,
     given_up: int = 0,
     missing: Sequence[FileFinding] = (),
-) -> Judged:
+) -> JudgedBackup:
     """`end`: the last transaction of the backup when it was taken. `missing`: see `recorded_losses`."""
     seen = (*verified.seen, *missing, *_end_missing(verified, end, where))
     found = replace(verified, seen=seen)
-    return Judged(replace(found, old_hole=verified.old_hole or found.lacks), repaired_files, end, given_up)
+    return JudgedBackup(replace(found, old_hole=verified.old_hole or found.lacks), repaired_files, end, given_up)
 
 
-def with_standing(judged: Judged, standing: DeeperVerdict, where: str) -> Judged:
+def with_standing(judged: JudgedBackup, standing: DeeperVerdict, where: str) -> JudgedBackup:
     """The earlier result still applies, and is reported together with the new findings."""
     earlier = FileFinding(
         kind=Class.DAMAGED_BEFORE,

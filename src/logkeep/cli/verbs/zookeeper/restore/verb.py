@@ -56,7 +56,7 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores import ReceiptDocument
 from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.restore.prepare import PreparedRestore, check_targets, prepare
-from logkeep.zookeeper.restore.receipts import PlanBody, RestoreStart, begin, facts_of, verdict_of
+from logkeep.zookeeper.restore.receipts import PlanBody, ZooKeeperRestoreStart, begin, facts_of, verdict_of
 from logkeep.zookeeper.restore.run import carry_out, journal_name
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import Target as Moment
@@ -192,7 +192,7 @@ def _carry_out(
     journal: str,
     before_s: float,
 ) -> ZooKeeperRestoreReport:
-    wanted = RestoreStart(journal, int(prepared.planned.backup), _options(run), before_s=before_s)
+    wanted = ZooKeeperRestoreStart(journal, int(prepared.planned.backup), _options(run), before_s=before_s)
     stored = begin(state, prepared, wanted, run.clock, run.token)
     if not run[QUIET]:
         run.console.note(f"restore {stored.id} begins, its journal is {wanted.journal}")
