@@ -15,7 +15,7 @@ import click
 from logkeep.cli.frame.command_groups import LazyGroup
 from logkeep.cli.frame.logs import open_private, safe_traceback
 from logkeep.cli.terminal.console import one_line
-from logkeep.cli.terminal.messages import ENGLISH, Say, message
+from logkeep.cli.terminal.messages import ENGLISH, Translation, message
 from logkeep.cli.terminal.text import TerminalStyle, cell_width
 from logkeep.config.load import did_you_mean
 from logkeep.config.options import OPTIONS
@@ -29,7 +29,7 @@ _LABEL_WIDTH = len("error:")
 _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{o.short}") if flag}
 
 
-def as_text(error: LogkeepError, look: TerminalStyle, say: Say = ENGLISH) -> str:
+def as_text(error: LogkeepError, look: TerminalStyle, say: Translation = ENGLISH) -> str:
     """What happened, the subject and the remedy, where there is one: a line each, or wrapped on a narrow terminal."""
     labelled = (
         (message("error:"), "red", say.sentence(error.what)),

@@ -8,7 +8,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, finding_lines, fit_terminal
-from logkeep.cli.terminal.messages import Say, message, words
+from logkeep.cli.terminal.messages import Translation, message, words
 from logkeep.cli.terminal.text import TerminalStyle, count, duration, size
 from logkeep.cli.zkbackup.claims import claims, document_bytes
 from logkeep.cli.zkbackup.command import CommandRun
@@ -95,7 +95,7 @@ def backup_text(
     return fit_terminal(lines, look)
 
 
-def _facts(say: Say, gathered: Gathered, took_s: float) -> list[str]:
+def _facts(say: Translation, gathered: Gathered, took_s: float) -> list[str]:
     member = gathered.members[0]
     stored = [*(placed.stored for placed in gathered.snapshots), *(placed.stored for placed in gathered.logs)]
     plain, kept = sum(s.plain_bytes for s in stored), sum(s.size_bytes for s in stored)
@@ -115,7 +115,7 @@ def _facts(say: Say, gathered: Gathered, took_s: float) -> list[str]:
     ]
 
 
-def _configuration(say: Say, gathered: Gathered, wanted: bool) -> list[str]:
+def _configuration(say: Translation, gathered: Gathered, wanted: bool) -> list[str]:
     if not wanted:
         return [say.labelled("Config", say("not copied; --include-config copies zoo.cfg, myid and similar files"))]
     files = say.plural(len(gathered.config), "file")

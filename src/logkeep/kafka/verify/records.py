@@ -79,7 +79,7 @@ class RecordResult(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedPieces:
     """The pieces of a backup, and the digests of those that were decoded without a finding, by name."""
 
     pieces: list[SegmentRange]
@@ -93,7 +93,7 @@ def check_records(asked: BackupToCheck) -> DeeperCheck:
     return DeeperCheck("records", log_digests(asked.manifest, decode_backup(asked)))
 
 
-def decode_backup(asked: BackupToCheck) -> Decoded:
+def decode_backup(asked: BackupToCheck) -> DecodedPieces:
     warm()
     folded = read_chain(asked.place)
     burials = burials_by_log(folded, asked.manifest.id, [c.log for c in asked.manifest.cut])
@@ -109,7 +109,7 @@ def decode_backup(asked: BackupToCheck) -> Decoded:
     for unit, result in zip(units, results, strict=True):
         asked.checked.findings.extend(result.findings)
         found |= {p.name: digest for p, digest in zip(unit.pieces, result.digests, strict=True)}
-    return Decoded(pieces, taken, found)
+    return DecodedPieces(pieces, taken, found)
 
 
 def covered(
@@ -195,7 +195,7 @@ class _Reading:
                 self.digest = self.digest.then(digest_of(within))
 
 
-def log_digests(manifest: Manifest, decoded: Decoded) -> tuple[LogDigest, ...]:
+def log_digests(manifest: Manifest, decoded: DecodedPieces) -> tuple[LogDigest, ...]:
     """The digests of logs of which every piece has one."""
     by_log: dict[LogName, Digest | None] = {c.log: NOTHING for c in manifest.cut}
     for piece in decoded.pieces:

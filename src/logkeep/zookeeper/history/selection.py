@@ -19,7 +19,7 @@ from logkeep.zookeeper.history.conflicts import disputed_by_members
 from logkeep.zookeeper.history.pieces import gaps, history_order, pieces, without
 from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.model.findings import Class
-from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Dispute, Holdings, Line
+from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Dispute, Holdings, Timeline
 from logkeep.zookeeper.timeline.plan import Slice
 from logkeep.zookeeper.timeline.survey import survey_without_disputes
 from logkeep.zookeeper.timeline.timeline import known_committed, line_of, spans_of
@@ -98,7 +98,7 @@ def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return one[0] <= other[1] and other[0] <= one[1]
 
 
-def _is_proven(holdings: Holdings, line: Line, cut: tuple[int, int]) -> bool:
+def _is_proven(holdings: Holdings, line: Timeline, cut: tuple[int, int]) -> bool:
     """Whether a majority of a known number of voters continued without these, and nothing shows them as applied."""
     border = _end_of(line, epoch_of(cut[0]))
     known = holdings.voters is not None or any(member.voters is not None for member in holdings.members)
@@ -106,7 +106,7 @@ def _is_proven(holdings: Holdings, line: Line, cut: tuple[int, int]) -> bool:
     return by_majority and not known_committed(holdings, line, cut[0])
 
 
-def _abandoned(line: Line, cut: tuple[int, int], *, proven: bool) -> Finding:
+def _abandoned(line: Timeline, cut: tuple[int, int], *, proven: bool) -> Finding:
     """A majority proves how an epoch ended. Fewer members may lack its end because a snapshot updated them."""
     border, some = _end_of(line, epoch_of(cut[0])), f"transactions {hex_zxid(cut[0])} to {hex_zxid(cut[1])}"
     if proven:
@@ -121,7 +121,7 @@ def _abandoned(line: Line, cut: tuple[int, int], *, proven: bool) -> Finding:
     return Finding(code=Class.NEVER_COMMITTED, severity=severity, where=where, what=what, remedy=remedy)
 
 
-def _end_of(line: Line, epoch: int) -> Border | None:
+def _end_of(line: Timeline, epoch: int) -> Border | None:
     return next((border for border in line.borders if epoch_of(border.after) > epoch), None)
 
 

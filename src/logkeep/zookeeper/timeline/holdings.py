@@ -1,4 +1,4 @@
-"""Values that describe which transactions are archived and in which order they happened: one `Line` per history.
+"""Values that describe which transactions are archived and in which order they happened: one `Timeline` per history.
 
 `timeline.line_of` builds a line from the logs of all members. A hole on one member is filled from another, unless
 members have different records under one number: then none of them is used. Within an epoch the numbers show what is
@@ -85,7 +85,7 @@ class MissingTransactions:
 
 
 @dataclass(frozen=True)
-class Line:
+class Timeline:
     """A history as far as it is archived, oldest transaction first."""
 
     history: str

@@ -16,7 +16,7 @@ from logkeep.model.segments import Proof
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.spans import contains
-from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Holdings, Line, LogSpan
+from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Holdings, LogSpan, Timeline
 from logkeep.zookeeper.timeline.reachable import Reach, ReplayBase, reaches_of
 from logkeep.zookeeper.timeline.timeline import end_is_open, line_of
 
@@ -168,7 +168,7 @@ def _with_asked_time(path: RestorePath, target: Target) -> RestorePath:
 
 
 def reachable(
-    holdings: Holdings, line: Line, reaches: Sequence[Reach], moments: TransactionTimes
+    holdings: Holdings, line: Timeline, reaches: Sequence[Reach], moments: TransactionTimes
 ) -> tuple[Interval, ...]:
     """Intervals that are not inside another one with the same or a better proof, oldest first."""
     shown: list[Reach] = []
@@ -184,7 +184,7 @@ def reachable(
     return tuple(sorted(found, key=lambda interval: (interval.first.zxid, interval.last.zxid)))
 
 
-def _end(holdings: Holdings, line: Line, only: Collection[str] | None) -> int | None:
+def _end(holdings: Holdings, line: Timeline, only: Collection[str] | None) -> int | None:
     """The last known transaction. Snapshots may contain later ones than the archived logs."""
     known = [] if line.last is None else [line.last]
     for snapshot in holdings.snapshots:
@@ -196,7 +196,7 @@ def _end(holdings: Holdings, line: Line, only: Collection[str] | None) -> int | 
 
 
 def _target_zxid(
-    target: Target, end: int | None, line: Line, reaches: Sequence[Reach], moments: TransactionTimes
+    target: Target, end: int | None, line: Timeline, reaches: Sequence[Reach], moments: TransactionTimes
 ) -> int | str | tuple[Moment, ...]:
     """A zxid; or what is wrong; or, for a time that falls into a hole, the transactions around it."""
     if end is None:
@@ -209,7 +209,7 @@ def _target_zxid(
     return end
 
 
-def _held_zxid(zxid: int, line: Line, reaches: Sequence[Reach]) -> int | str:
+def _held_zxid(zxid: int, line: Timeline, reaches: Sequence[Reach]) -> int | str:
     if line.holds(zxid) or any(reach.first == zxid for reach in reaches):
         return zxid
     for border in (border for reach in reaches for border in reach.borders):
@@ -219,7 +219,7 @@ def _held_zxid(zxid: int, line: Line, reaches: Sequence[Reach]) -> int | str:
     return f"transaction {hex_zxid(zxid)} is not held"
 
 
-def _first_later(line: Line, time_ms: int, moments: TransactionTimes) -> Moment | None:
+def _first_later(line: Timeline, time_ms: int, moments: TransactionTimes) -> Moment | None:
     for stretch in line.stretches:
         at = stretch.first
         while at <= stretch.last:
@@ -231,7 +231,7 @@ def _first_later(line: Line, time_ms: int, moments: TransactionTimes) -> Moment 
     return None
 
 
-def _before(line: Line, later: Moment, moments: TransactionTimes) -> int | tuple[Moment, ...]:
+def _before(line: Timeline, later: Moment, moments: TransactionTimes) -> int | tuple[Moment, ...]:
     previous: int | None = None
     for stretch in line.stretches:
         if stretch.first == later.zxid:
@@ -244,7 +244,7 @@ def _before(line: Line, later: Moment, moments: TransactionTimes) -> int | tuple
     return (later,)
 
 
-def _why_not(aim: int, line: Line, reaches: Sequence[Reach]) -> str:
+def _why_not(aim: int, line: Timeline, reaches: Sequence[Reach]) -> str:
     stops = [reach.stopped_by for reach in reaches if reach.last < aim and reach.stopped_by is not None]
     for stop in stops:
         if isinstance(stop, Border):
@@ -258,7 +258,7 @@ def _why_not(aim: int, line: Line, reaches: Sequence[Reach]) -> str:
     return f"no snapshot is exact at or before {hex_zxid(aim)}"
 
 
-def path_along(holdings: Holdings, line: Line, reach: Reach, until: int, moments: TransactionTimes) -> RestorePath:
+def path_along(holdings: Holdings, line: Timeline, reach: Reach, until: int, moments: TransactionTimes) -> RestorePath:
     borders = tuple(border for border in reach.borders if border.after <= until)
     proof, labels = _strength(holdings, line, reach, until, borders)
     slices = tuple(slices_of(line, reach.base, until, borders))
@@ -277,7 +277,7 @@ def path_along(holdings: Holdings, line: Line, reach: Reach, until: int, moments
 
 
 def _strength(
-    holdings: Holdings, line: Line, reach: Reach, until: int, borders: Sequence[Border]
+    holdings: Holdings, line: Timeline, reach: Reach, until: int, borders: Sequence[Border]
 ) -> tuple[Proof, tuple[str, ...]]:
     found: list[tuple[Proof, str]] = []
     if reach.base.proof is Proof.BOUNDED:
@@ -296,7 +296,7 @@ def _strength(
     return proof, tuple(label for _, label in found)
 
 
-def slices_of(line: Line, base: ReplayBase, until: int, borders: Sequence[Border]) -> list[Slice]:
+def slices_of(line: Timeline, base: ReplayBase, until: int, borders: Sequence[Border]) -> list[Slice]:
     """Use a log to its end, then prefer logs of the member that wrote the snapshot."""
     following = {border.before: border.after for border in borders}
     found: list[Slice] = []
@@ -329,12 +329,12 @@ def _with_config(holdings: Holdings, slices: Sequence[Slice]) -> bool:
     return not version.startswith("3.4") if version else log.digests is True
 
 
-def _at(line: Line, zxid: int, moments: TransactionTimes) -> Moment:
+def _at(line: Timeline, zxid: int, moments: TransactionTimes) -> Moment:
     holders = line.holders(zxid)
     return Moment(zxid, moments.time_of(holders[0].log, zxid) if holders else None)
 
 
-def _next(line: Line, zxid: int, moments: TransactionTimes) -> Moment | None:
+def _next(line: Timeline, zxid: int, moments: TransactionTimes) -> Moment | None:
     for stretch in line.stretches:
         if stretch.last > zxid:
             return _at(line, max(stretch.first, zxid + 1), moments)
