@@ -55,14 +55,14 @@ def fix(view: BundleView, run: CommandRun) -> FixedBundle:
     messages = [_repair_text(each) for each in done.repairs]
     messages += [f"{snapshot.name}: restored from another backup, byte for byte" for snapshot in done.copied]
     names = {snapshot.name for snapshot in done.dropped}
-    given_up = [note for note in repair_notes(view.path) if note.kind == DROPPED and note.of in names]
-    messages += [_dropped_text(note) for note in given_up]
+    dropped = [note for note in repair_notes(view.path) if note.kind == DROPPED and note.of in names]
+    messages += [_dropped_text(note) for note in dropped]
     return FixedBundle(
         BundleView(view.path),
         repaired=len(done.repairs) + len(done.copied),
         dropped=len(done.dropped),
         messages=tuple(messages),
-        lost=bool(done.lost) or any(note.unreachable for note in given_up),
+        lost=bool(done.lost) or any(note.unreachable for note in dropped),
     )
 
 

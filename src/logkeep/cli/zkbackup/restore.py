@@ -282,7 +282,7 @@ def plan_document(view: BundleView, prepared: PreparedRestore) -> dict[str, Any]
         "epoch": planned.epoch,
         "proof": path.proof.value,
         "labels": list(path.labels),
-        "stands_at": _moment(path.stands_at.zxid, path.stands_at.time_ms),
+        "stands_at": _moment(path.last_restored.zxid, path.last_restored.time_ms),
         "next_left_out": _moment(path.next_left_out.zxid, path.next_left_out.time_ms) if path.next_left_out else None,
         "nodes": planned.nodes,
         "size_bytes": planned.size_bytes,

@@ -27,7 +27,7 @@ def plan_text(view: BundleView, prepared: PreparedRestore, look: TerminalStyle) 
     lines = [
         *title(say("Restore plan")),
         say.labelled("Backup", backup),
-        say.labelled("Tree at", f"{path.stands_at}, {', '.join(map(say.sentence, [path.proof, *path.labels]))}"),
+        say.labelled("Tree at", f"{path.last_restored}, {', '.join(map(say.sentence, [path.proof, *path.labels]))}"),
         *_left_out(say, path),
         f"            {say.plural(planned.nodes, 'znode')}, {size(planned.size_bytes)}, "
         + say("sessions: {sessions}", sessions=planned.sessions),

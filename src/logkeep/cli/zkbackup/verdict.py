@@ -111,7 +111,7 @@ def validation(view: BundleView, verdict: JudgedBackup, now: datetime) -> dict[s
     kept = len(view.snapshots) + len(view.logs)
     return {
         "enabled": verified.reads_data,
-        "total_files": kept + verdict.given_up,
+        "total_files": kept + verdict.dropped,
         "valid_files": max(kept - verified.damaged_files, 0),
         "corrupted_files": verdict.damaged_files + broken + repaired,
         "repaired_files": verdict.repaired_files,

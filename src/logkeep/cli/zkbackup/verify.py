@@ -70,8 +70,8 @@ def _document(say: Translation, checked: JudgedBackup) -> str:
 
 
 def _assessment(say: Translation, checked: JudgedBackup) -> str:
-    if checked.standing is not None:
-        levels = {"earlier": checked.standing.level, "level": checked.level}
+    if checked.deeper is not None:
+        levels = {"earlier": checked.deeper.level, "level": checked.level}
         return f"{BAD} " + say(
             "level {earlier} found damage before; level {level} is not deep enough to clear it", **levels
         )
@@ -87,8 +87,8 @@ def _advice(say: Translation, view: BundleView, checked: JudgedBackup, *, fixed:
         return [f"  - {say(_CHANGED)}"]
     again = f"      zkbackup verify --backup-dir {shell_word(view.path)}"
     fixing = f"{again} --fix"
-    if checked.standing is not None and not found.damaged_files:
-        deeper = f"{again} --level {shell_word(checked.standing.level)}"
+    if checked.deeper is not None and not found.damaged_files:
+        deeper = f"{again} --level {shell_word(checked.deeper.level)}"
         return [
             say("  - to check whether the earlier damage is still there:"),
             deeper,
@@ -179,14 +179,14 @@ def verify_document(view: BundleView, checked: JudgedBackup, repairs: list[str])
         "quality_score": checked.score,
         "restorable": checked.restorable,
         "unproven_end": checked.unproven_end,
-        "found_before": None if checked.standing is None else msgspec.to_builtins(checked.standing),
+        "found_before": None if checked.deeper is None else msgspec.to_builtins(checked.deeper),
         "files": {
             "snapshots": [_entry(e.name, e.zxid, e.size, checked.findings) for e in info.files.snapshots],
             "txnlogs": [_log_entry(e, checked.findings) for e in info.files.txnlogs],
         },
         "validation": {
             "enabled": found.reads_data,
-            "total_files": kept + checked.given_up,
+            "total_files": kept + checked.dropped,
             "valid_files": max(kept - found.damaged_files, 0),
             "corrupted_files": checked.damaged_files,
             "repaired_files": checked.repaired_files,

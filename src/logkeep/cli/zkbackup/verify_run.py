@@ -26,7 +26,7 @@ from logkeep.zookeeper.timeline.survey import survey
 from logkeep.zookeeper.verify.boot import Boot
 from logkeep.zookeeper.verify.recorded_losses import missing_when_taken
 from logkeep.zookeeper.verify.run import Level, verify
-from logkeep.zookeeper.verify.verdict import JudgedBackup, judge, with_standing
+from logkeep.zookeeper.verify.verdict import JudgedBackup, judge, with_deeper_verdict
 
 
 def check_bundle(
@@ -45,14 +45,12 @@ def check_bundle(
         known = [*check_structure(view), *find_dropped(view)]
         verified = verify(view, level, known=known, boot=boot, scratch=scratch, progress=progress)
     files = view.info.validation.repaired_files + repaired
-    given_up = sum(note.kind == DROPPED for note in repair_notes(view.path))
+    dropped = sum(note.kind == DROPPED for note in repair_notes(view.path))
     notes = bool(repair_notes(view.path))
     missing = list(missing_when_taken(view.info.findings, verified, view.members, repaired=notes))
-    checked = judge(
-        verified, end=end_of(view), where=view.name, repaired_files=files, given_up=given_up, missing=missing
-    )
+    checked = judge(verified, end=end_of(view), where=view.name, repaired_files=files, dropped=dropped, missing=missing)
     before = store_verdict(view, checked, run.clock(), replace=changed)
-    return checked if before is None else with_standing(checked, before, view.name)
+    return checked if before is None else with_deeper_verdict(checked, before, view.name)
 
 
 def end_of(view: BundleView) -> int:

@@ -102,7 +102,7 @@ def _is_proven(holdings: Holdings, line: Timeline, cut: tuple[int, int]) -> bool
     """Whether a majority of a known number of voters continued without these, and nothing shows them as applied."""
     border = _end_of(line, epoch_of(cut[0]))
     known = holdings.voters is not None or any(member.voters is not None for member in holdings.members)
-    by_majority = border is not None and border.standing is BorderProof.MAJORITY and known
+    by_majority = border is not None and border.proof is BorderProof.MAJORITY and known
     return by_majority and not known_committed(holdings, line, cut[0])
 
 

@@ -61,7 +61,7 @@ def _hole_finding(where: str, hole: MissingTransactions, severity: Severity) -> 
 
 
 def _unproven(line: Timeline, stops: Collection[Border | MissingTransactions | None]) -> list[Border]:
-    found = {border.after: border for border in line.borders if border.standing is BorderProof.UNPROVEN}
+    found = {border.after: border for border in line.borders if border.proof is BorderProof.UNPROVEN}
     for stop in stops:
         if isinstance(stop, Border):
             found.setdefault(stop.after, stop)

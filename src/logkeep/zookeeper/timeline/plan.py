@@ -95,7 +95,7 @@ class RestorePath:
     labels: tuple[str, ...]
     """What weakens the proof, as text for users."""
     borders: tuple[Border, ...]
-    stands_at: Moment
+    last_restored: Moment
     """The last transaction that is restored."""
     next_left_out: Moment | None
     """The first one that is not; None if nothing later is archived."""
@@ -152,7 +152,7 @@ def plan(
         return RestoreRefused(aim, reachable(holdings, line, reaches, moments))
     if isinstance(aim, tuple):
         return RestoreRefused(
-            "what happened at that time is not held", reachable(holdings, line, reaches, moments), aim
+            "the transactions of that time are not archived", reachable(holdings, line, reaches, moments), aim
         )
     able = [reach for reach in reaches if reach.has(aim)]
     if not able:
@@ -162,7 +162,7 @@ def plan(
 
 
 def _with_asked_time(path: RestorePath, target: Target) -> RestorePath:
-    if not isinstance(target, ToTime) or path.next_left_out is not None or path.stands_at.time_ms == target.time_ms:
+    if not isinstance(target, ToTime) or path.next_left_out is not None or path.last_restored.time_ms == target.time_ms:
         return path
     return replace(path, asked_ms=target.time_ms)
 
@@ -214,9 +214,9 @@ def _held_zxid(zxid: int, line: Timeline, reaches: Sequence[Reach]) -> int | str
         return zxid
     for border in (border for reach in reaches for border in reach.borders):
         # no transaction has this number: the epoch is known to have ended before it
-        if border.before < zxid < border.after and border.standing in (BorderProof.MAJORITY, BorderProof.BEGINNING):
+        if border.before < zxid < border.after and border.proof in (BorderProof.MAJORITY, BorderProof.BEGINNING):
             return border.before
-    return f"transaction {hex_zxid(zxid)} is not held"
+    return f"transaction {hex_zxid(zxid)} is not archived"
 
 
 def _first_later(line: Timeline, time_ms: int, moments: TransactionTimes) -> Moment | None:
@@ -270,7 +270,7 @@ def path_along(holdings: Holdings, line: Timeline, reach: Reach, until: int, mom
         proof=proof,
         labels=labels,
         borders=borders,
-        stands_at=_at(line, until, moments),
+        last_restored=_at(line, until, moments),
         next_left_out=_next(line, until, moments),
         with_config=_with_config(holdings, slices),
     )
@@ -284,7 +284,7 @@ def _strength(
         found.append((Proof.BOUNDED, NO_DIGEST))
     if reach.base.awaits_digest:
         found.append((Proof.UNPROVEN, AWAITS_DIGEST))
-    if any(border.standing is BorderProof.UNPROVEN for border in borders):
+    if any(border.proof is BorderProof.UNPROVEN for border in borders):
         found.append((Proof.UNPROVEN, EPOCH_BELIEVED))
     if end_is_open(holdings, line, until):
         found.append((Proof.UNPROVEN, END_OPEN))

@@ -123,7 +123,7 @@ def _follow_line(
             border = stretch.border if last != start else _border_after(line, start, stretch)
             if border is None:
                 return last, tuple(borders), MissingTransactions(last, stretch.first)
-            if border.standing is BorderProof.UNPROVEN and not believe:
+            if border.proof is BorderProof.UNPROVEN and not believe:
                 return last, tuple(borders), border
             borders.append(border)
         last = stretch.last

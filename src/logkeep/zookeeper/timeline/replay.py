@@ -111,8 +111,7 @@ def unproven(path: RestorePath, replayed: ReplayedTree) -> tuple[Border, ...]:
     return tuple(
         border
         for border in path.borders
-        if border.standing in (BorderProof.BY_DIGEST, BorderProof.UNPROVEN)
-        and (proven is None or border.after > proven)
+        if border.proof in (BorderProof.BY_DIGEST, BorderProof.UNPROVEN) and (proven is None or border.after > proven)
     )
 
 

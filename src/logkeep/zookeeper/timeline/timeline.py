@@ -116,17 +116,17 @@ class _Judge:
             votes.setdefault(self._held[max(below)][-1][1], set())
         if not votes:
             return None
-        before, standing = self._choose(after, votes)
+        before, proof = self._choose(after, votes)
         otherwise = tuple(sorted(votes.keys() - {before}, key=lambda zxid: (-len(votes[zxid]), -zxid)))
-        return Border(before, after, frozenset(votes.get(before, ())), standing, otherwise)
+        return Border(before, after, frozenset(votes.get(before, ())), proof, otherwise)
 
     def seen(self) -> Iterator[Border]:
         """Every border that a member's disk shows, also after transactions that are no longer in any log."""
         for after, votes in self._seen.items():
             for before, who in votes.items():
-                yield Border(before, after, frozenset(who), self._standing(after, who))
+                yield Border(before, after, frozenset(who), self._proof(after, who))
 
-    def _standing(self, after: int, who: Collection[str]) -> BorderProof:
+    def _proof(self, after: int, who: Collection[str]) -> BorderProof:
         if len(set(who) - self._watching) >= self._quorum:
             return BorderProof.MAJORITY
         return BorderProof.UNPROVEN if after in self._silent else BorderProof.BY_DIGEST
@@ -135,7 +135,7 @@ class _Judge:
         if (proven := self._ends.get(after)) is not None and self._is_held(proven):
             return proven, BorderProof.BY_DIGEST
         likely = max(votes, key=lambda before: (len(votes[before] - self._watching), len(votes[before]), before))
-        return likely, self._standing(after, votes[likely])
+        return likely, self._proof(after, votes[likely])
 
     def _is_held(self, zxid: int) -> bool:
         return contains(self._held.get(epoch_of(zxid), ()), zxid)

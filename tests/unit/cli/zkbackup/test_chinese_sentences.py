@@ -109,7 +109,7 @@ def test_a_translation_has_the_same_values_and_no_others(english: str) -> None:
         ("zoo.cfg: it cannot be read (permission denied)", "zoo.cfg: 无法读取（权限不足）"),
         ("3 nodes with a time to live would be removed by ZooKeeper 3.4.14",
          "3 个节点（有存活时间） 会被 ZooKeeper 3.4.14 删除"),
-        ("its end cannot be restored: transaction 0x7 is not held; what can: 0x1 to 0x6",
+        ("its end cannot be restored: transaction 0x7 is not archived; what can: 0x1 to 0x6",
          "末尾无法恢复: 备份中没有事务 0x7；可以恢复: 0x1 到 0x6"),
         ("something that no catalogue has", "something that no catalogue has"),
         ("a name {0} with {braces} cannot be a backup id", "a name {0} with {braces} 不能作为备份 ID"),

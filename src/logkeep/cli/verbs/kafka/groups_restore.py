@@ -222,8 +222,8 @@ def _deleted_offsets(run: Run, place: SourceRef) -> Mapping[PositionKey, GroupPo
 
 
 def _chosen_logs(run: Run, view: KafkaBackupView) -> SelectedLogs:
-    standing = not run.settings.typed(TOPICS)
-    choice = RestoreSelection(include=run[TOPICS], exclude=run[EXCLUDE], renames=run[RENAME], standing=standing)
+    configured = not run.settings.typed(TOPICS)
+    choice = RestoreSelection(include=run[TOPICS], exclude=run[EXCLUDE], renames=run[RENAME], configured=configured)
     return choose(view.record, view.manifest.cut, choice)
 
 

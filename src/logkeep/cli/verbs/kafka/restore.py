@@ -339,7 +339,7 @@ def _restore_options(run: Run) -> KafkaRestoreOptions:
     )
     choice = RestoreSelection(
         run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET], run[REPARTITION],
-        standing=not run.settings.typed(TOPICS),
+        configured=not run.settings.typed(TOPICS),
     )  # fmt: skip
     return KafkaRestoreOptions(choice, wishes, run[LIMIT_PRODUCE])
 

@@ -72,7 +72,7 @@ class RestoreSelection:
     """`TOPIC=N`: that topic gets N partitions, its records spread by their keys."""
     settled: bool = False
     """Whether a transaction counts as it ended in the archive, also where its marker lies behind an end."""
-    standing: bool = False
+    configured: bool = False
     """Whether `include` comes from a configuration for several backups: then a pattern may match no topic."""
 
 
@@ -150,7 +150,7 @@ def _select_topics(topics: Sequence[TopicRecord], choice: RestoreSelection) -> l
     if not found and (include or exclude):
         raise _no_topic(" or ".join(choice.include) or "what --exclude leaves", topics)
     idle = [p.pattern for p in include if not any(p.fullmatch(t.name) for t in topics)]
-    if idle and not choice.standing:
+    if idle and not choice.configured:
         raise _no_topic(" or ".join(idle), topics)
     return found
 
