@@ -48,6 +48,11 @@ def choose_topics(
     return chosen
 
 
+def exact_pattern(name: str) -> str:
+    """A pattern that matches this name only."""
+    return name.replace(".", r"\.")
+
+
 def compiled(pattern: str) -> re.Pattern[str]:
     """Raises UsageError for a bad pattern."""
     try:

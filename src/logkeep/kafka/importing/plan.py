@@ -105,7 +105,7 @@ def _lost(survey: PartitionSurvey, lo: int, hi: int) -> Iterator[DatasetGap]:
 
 
 def _carried(record: PartitionRecord) -> LogCut:
-    return LogCut(LogName(Collection.TOPICS, record.topic, record.history, record.partition), record.start, record.end)
+    return LogCut(record.log, record.start, record.end)
 
 
 def _topic_records(

@@ -19,6 +19,7 @@ from logkeep.zookeeper.history.conflicts import disputed_by_members
 from logkeep.zookeeper.history.pieces import gaps, history_order, pieces, without
 from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.model.findings import Class
+from logkeep.zookeeper.model.spans import overlap
 from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Dispute, Holdings, Timeline
 from logkeep.zookeeper.timeline.plan import Slice
 from logkeep.zookeeper.timeline.survey import survey_without_disputes
@@ -77,7 +78,7 @@ def _is_doubted(holdings: Holdings, member: str) -> bool:
     """
     lines = {history: line_of(holdings, history) for history in holdings.histories}
     own = (span for line in lines.values() for span in line.spans if span.log.member == member)
-    return any(_meet(cut, (span.first, span.last)) for span in own for cut in lines[span.log.history].abandoned)
+    return any(overlap(cut, (span.first, span.last)) for span in own for cut in lines[span.log.history].abandoned)
 
 
 def _of_history(holdings: Holdings, history: str, member: str | None) -> HistorySelection:
@@ -87,15 +88,11 @@ def _of_history(holdings: Holdings, history: str, member: str | None) -> History
     logs = [log for log in holdings.logs if log.history == history and member in (None, log.member)]
     disputed = [] if member else [dispute for dispute in holdings.disputed if dispute.history == history]
     spans = [Slice(log, span.first, span.last) for log in logs for span in spans_of(log, disputed)]
-    abandoned = [cut for cut in line.abandoned if any(_meet(cut, (span.first, span.last)) for span in spans)]
+    abandoned = [cut for cut in line.abandoned if any(overlap(cut, (span.first, span.last)) for span in spans)]
     held = (Slice(span.log, first, last) for span in spans for first, last in without(span.first, span.last, never))
     cuts = [*never, *((dispute.first, dispute.last) for dispute in disputed)]
     findings = [*(_abandoned(line, cut, proven=cut in never) for cut in abandoned), *_disputed(disputed)]
     return HistorySelection(tuple(held), tuple((history, *cut) for cut in cuts), tuple(findings))
-
-
-def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
 
 
 def _is_proven(holdings: Holdings, line: Timeline, cut: tuple[int, int]) -> bool:
@@ -117,7 +114,7 @@ def _abandoned(line: Timeline, cut: tuple[int, int], *, proven: bool) -> Finding
         continued = f"{seen_by or 'another member'} continued without them"
         what = f"{some} are in the answer, and may never have been committed: {continued}"
         severity, remedy = Severity.WARNING, _REMEDY_UNPROVEN
-    where = ", ".join(sorted({span.log.member for span in line.spans if _meet(cut, (span.first, span.last))}))
+    where = ", ".join(sorted({span.log.member for span in line.spans if overlap(cut, (span.first, span.last))}))
     return Finding(code=Class.NEVER_COMMITTED, severity=severity, where=where, what=what, remedy=remedy)
 
 

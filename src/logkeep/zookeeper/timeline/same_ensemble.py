@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from logkeep.formats.zookeeper.snapshot import NodeRow
+from logkeep.zookeeper.model.paths import above
 from logkeep.zookeeper.model.tree import Node, Tree
 
 _SYSTEM = b"/zookeeper"
@@ -37,7 +38,7 @@ def same_past(archived: Tree, later: Iterable[NodeRow], last: int, until: int) -
         for row in later
         if not row.path.startswith(_SYSTEM)
     }
-    new = Counter(_parent(path) for path, seen in found.items() if path and last < seen.czxid <= until)
+    new = Counter(above(path) for path, seen in found.items() if path and last < seen.czxid <= until)
     old = {path: seen for path, seen in found.items() if seen.czxid <= last}
     continues = all(_continues(archived.nodes.get(path), seen, last, new[path]) for path, seen in old.items())
     return continues and any(old) and _all_explained(archived, old, last)
@@ -61,11 +62,7 @@ def _all_explained(archived: Tree, old: Mapping[bytes, _Counters], last: int) ->
     for path in archived.nodes:
         if path in old or path.startswith(_SYSTEM):
             continue
-        parent = old.get(_parent(path))
+        parent = old.get(above(path))
         if parent is not None and parent.pzxid <= last:
             return False
     return True
-
-
-def _parent(path: bytes) -> bytes:
-    return path[: path.rindex(b"/")]
