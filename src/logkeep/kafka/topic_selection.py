@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from logkeep.errors import UsageError
 from logkeep.kafka.client.topology import Topic
 
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 TopicFilter = Callable[[str, bool], bool]
 """Whether a topic is selected, by its name and whether it is internal."""
 
@@ -46,6 +47,11 @@ def choose_topics(
             f"no topic matches {' or '.join(include)}", remedy=f"patterns match whole names; the cluster has: {names}"
         )
     return chosen
+
+
+def is_topic_name(name: str) -> bool:
+    """Whether brokers accept it as the name of a topic."""
+    return _NAME.fullmatch(name) is not None and name not in {".", ".."}
 
 
 def exact_pattern(name: str) -> str:

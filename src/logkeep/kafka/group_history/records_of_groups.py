@@ -17,7 +17,6 @@ from logkeep.formats.kafka.records import Flags, RecordColumns
 from logkeep.kafka.group_history.commit_endings import PENDING
 from logkeep.kafka.group_history.values import ArchivedCommit, ArchivedPosition
 
-GROUP_KINDS: Final = {2: "classic", 3: "consumer", 11: "share", 17: "streams"}
 SHARE_TOPICS: Final = 15
 """Names the topics of a share group."""
 POSITION: Final = 1

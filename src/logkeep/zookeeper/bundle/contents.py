@@ -23,7 +23,6 @@ from logkeep.zookeeper.bundle.document import (
     ZxidField,
 )
 from logkeep.zookeeper.model.archived import ArchivedLog, LogFileEnding, Member
-from logkeep.zookeeper.model.packing import SUFFIXES
 from logkeep.zookeeper.model.sink import DamagedFile, Gathered, PlacedLog, PlacedSnapshot
 
 _REPAIRED = frozenset({"header-rewritten", "torn-tail"})
@@ -183,8 +182,8 @@ def _status(kept: ArchivedLog) -> tuple[str, str]:
 
 
 def _stored_snapshot(placed: PlacedSnapshot) -> str:
-    return f"{placed.kept.name}{SUFFIXES[placed.stored.codec]}"
+    return f"{placed.kept.name}{placed.stored.codec.suffix}"
 
 
 def _stored_log(placed: PlacedLog) -> str:
-    return f"{log_name(placed.kept.first)}{SUFFIXES[placed.stored.codec]}"
+    return f"{log_name(placed.kept.first)}{placed.stored.codec.suffix}"
