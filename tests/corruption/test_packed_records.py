@@ -21,7 +21,7 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import MIB, seal, unseal
 from logkeep.repository.chain.format import StoreFacts, create, open_format
-from logkeep.repository.verify.checks import ObjectResults, check_attachments
+from logkeep.repository.verify.checks import CheckedObjects, check_attachments
 from logkeep.store.memory import MemoryStore
 from tests.golden.test_kafka_record_golden import RECORD
 
@@ -68,7 +68,7 @@ class Stored:
         return AttachmentRef(ROLE, self.ref.token, len(data), hashlib.sha256(data).hexdigest(), Codec.ZSTD, plain_size)
 
     def verified(self) -> set[str]:
-        checked = ObjectResults([])
+        checked = CheckedObjects([])
         check_attachments(self.place, self.manifest(), checked)
         return {finding.code for finding in checked.findings}
 

@@ -15,7 +15,6 @@ from logkeep.formats.zeebe.value_kernels import name_hash, read_fields
 
 MISSING = -(1 << 63)
 """A field that the value does not have."""
-MAX_VALUE = 4 << 20
 
 
 class ZeebeRecordType(IntEnum):

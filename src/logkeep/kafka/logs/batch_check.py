@@ -18,7 +18,7 @@ from logkeep.repository.backups.log_batches import LogPieces
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.parts import Expected
-from logkeep.repository.verify.checks import HashResult, HashUnit, ObjectResults, hash_objects, stored_sha256
+from logkeep.repository.verify.checks import CheckedObjects, HashResult, HashUnit, hash_objects, stored_sha256
 from logkeep.store.base import Store
 
 BRING_BACK = "bring the object back from the store's versions or from a copy, then verify again"
@@ -26,7 +26,7 @@ BRING_BACK = "bring the object back from the store's versions or from a copy, th
 
 def check_logs(unit: HashUnit, progress: Progress) -> HashResult:
     """A task: read every object of the unit once, compare its hash, and walk its batches."""
-    checked = ObjectResults([])
+    checked = CheckedObjects([])
     for each in unit.objects:
         for _ in checked_batches(unit.store, each, checked, progress):
             pass
@@ -47,7 +47,7 @@ def check_logs_and_files(unit: HashUnit, progress: Progress) -> HashResult:
 
 
 def checked_batches(
-    store: Store, wanted: Expected, checked: ObjectResults, progress: Progress
+    store: Store, wanted: Expected, checked: CheckedObjects, progress: Progress
 ) -> Iterator[tuple[Bytes, Batches]]:
     """The good batches of an object, in buffers, as they are read. Damage becomes a finding at the end."""
     try:
@@ -65,7 +65,7 @@ def checked_batches(
 
 
 def _read(
-    store: Store, wanted: Expected, checked: ObjectResults, progress: Progress
+    store: Store, wanted: Expected, checked: CheckedObjects, progress: Progress
 ) -> Iterator[tuple[Bytes, Batches]]:
     stored, plain, pieces = hashlib.sha256(), hashlib.sha256(), LogPieces()
 
@@ -87,14 +87,14 @@ def _read(
         checked.damage("batch-damaged", wanted.name, problem)
 
 
-def _compare(wanted: Expected, stored: str, plain: str, checked: ObjectResults) -> None:
+def _compare(wanted: Expected, stored: str, plain: str, checked: CheckedObjects) -> None:
     if stored != wanted.sha256:
         checked.damage("hash-mismatch", wanted.name, "the bytes are not those that were written", BRING_BACK)
     elif plain != wanted.plain_sha256:
         checked.damage("plain-hash-mismatch", wanted.name, "its content is not the log that was archived")
 
 
-def _broken_frame(store: Store, wanted: Expected, what: str, checked: ObjectResults) -> None:
+def _broken_frame(store: Store, wanted: Expected, what: str, checked: CheckedObjects) -> None:
     """The frames cannot be read to the end. The hash shows whether the object was changed after it was written."""
     checked.damage("frame-damaged", wanted.name, what)
     if stored_sha256(store, wanted.name, wanted.stored_bytes, lambda _: None) != wanted.sha256:

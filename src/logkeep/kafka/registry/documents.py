@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from logkeep.errors import UsageError
-from logkeep.kafka.registry.attachment import captured_registry
+from logkeep.kafka.registry.attachment import RegistryDocument, captured_registry
 from logkeep.kafka.registry.schemas_topic import TOPIC, registry_of
 from logkeep.kafka.registry.values import ArchivedRegistry
 from logkeep.model.segments import Segment
@@ -30,6 +30,11 @@ def read_registry(place: SourceRef, folded: Folded, manifest: Manifest, topic: s
         subject=f"backup {manifest.id}",
         remedy=f"back up the topic {topic}, or take a backup with --registry URL",
     )
+
+
+def read_captured(place: SourceRef, manifest: Manifest) -> RegistryDocument | None:
+    """What `kafka backup --registry` stored, with the registry's own export; None if there is nothing."""
+    return captured_registry(place, manifest)
 
 
 def topic_logs(manifest: Manifest, topic: str = TOPIC) -> tuple[LogCut, ...]:

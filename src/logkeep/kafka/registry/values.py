@@ -89,9 +89,9 @@ class ArchivedRegistry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     def subjects(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(v.subject for v in self.versions))
 
-    def known_ids(self) -> frozenset[int]:
-        """Ids of the usual context that the registry could explain when it was archived."""
-        return frozenset(d.id for d in self.definitions if not d.context and not d.erased)
+    def known_ids(self, context: str = "") -> frozenset[int]:
+        """Ids that the registry could explain when it was archived."""
+        return frozenset(d.id for d in self.definitions if d.context == context and not d.erased)
 
 
 def context_of(subject: str) -> str:

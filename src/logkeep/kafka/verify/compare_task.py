@@ -24,7 +24,7 @@ from logkeep.model.work import Progress
 from logkeep.repository.backups.log_batches import LogPieces
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.backups.verification import SOURCE_DIFFERS
-from logkeep.repository.verify.checks import ObjectResults
+from logkeep.repository.verify.checks import CheckedObjects
 from logkeep.store.base import Store
 
 NOT_COMPARED = "not-comparable"
@@ -70,7 +70,7 @@ def compare_pieces(unit: CompareUnit, progress: Progress) -> CompareResult:
 
 def compare_with(unit: CompareUnit, progress: Progress, pause: Pause) -> CompareResult:
     """The same with the pause as an argument."""
-    checked, identical, equal = ObjectResults([]), 0, 0
+    checked, identical, equal = CheckedObjects([]), 0, 0
     with closing(LiveLogs(unit.brokers, unit.broker, unit.limits, ProgressBackoff(pause))) as logs:
         for wanted in unit.pieces:
             compared = LogComparison()
@@ -111,7 +111,7 @@ def _archived(store: Store, piece: SegmentRange) -> Iterator[BatchStretch]:
         yield from (BatchStretch(buffer, batches) for buffer, batches in pieces.take(plain) if len(batches))
 
 
-def _report(piece: SegmentRange, compared: LogComparison, lost: str, checked: ObjectResults) -> None:
+def _report(piece: SegmentRange, compared: LogComparison, lost: str, checked: CheckedObjects) -> None:
     """The archived bytes are whole, or the level `records` has found their damage: here the source is judged."""
     log = piece.segment.log
     if compared.missing:
@@ -126,7 +126,7 @@ def _report(piece: SegmentRange, compared: LogComparison, lost: str, checked: Ob
         )
 
 
-def _differs(what: str, piece: SegmentRange, checked: ObjectResults) -> None:
+def _differs(what: str, piece: SegmentRange, checked: CheckedObjects) -> None:
     checked.findings.append(
         Finding(
             code=SOURCE_DIFFERS,

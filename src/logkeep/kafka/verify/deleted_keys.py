@@ -18,7 +18,7 @@ from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.record.unproven_deletions import unproven_by_rows
 from logkeep.kafka.verify.compare_task import NOT_COMPARED
 from logkeep.kafka.verify.live_source import LiveSource, LiveState
-from logkeep.kafka.verify.records import DecodedPieces, SegmentRange
+from logkeep.kafka.verify.records import Decoded, SegmentRange
 from logkeep.model.clock_time import same_clock
 from logkeep.model.findings import Finding, Severity, worst
 from logkeep.model.plurals import plural
@@ -35,7 +35,7 @@ _NAMED_KEYS = 5
 
 
 def deleted_keys(
-    asked: BackupToCheck, decoded: DecodedPieces, states: Mapping[LogName, LiveState], live: LiveSource, *, show: bool
+    asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], live: LiveSource, *, show: bool
 ) -> list[ReturningKey]:
     """Compare the logs of compacted topics, and report what was found. The keys are in the result only."""
     record = read_record(asked.place, asked.manifest)

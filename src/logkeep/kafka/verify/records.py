@@ -32,7 +32,7 @@ from logkeep.repository.chain.actions import ObjectRef
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Burial
 from logkeep.repository.parts import Expected
-from logkeep.repository.verify.checks import ObjectResults
+from logkeep.repository.verify.checks import CheckedObjects
 from logkeep.repository.verify.run import BackupToCheck, DeeperCheck
 
 T = TypeVar("T")
@@ -79,7 +79,7 @@ class RecordResult(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class DecodedPieces:
+class Decoded:
     """The pieces of a backup, and the digests of those that were decoded without a finding, by name."""
 
     pieces: list[SegmentRange]
@@ -93,7 +93,7 @@ def check_records(asked: BackupToCheck) -> DeeperCheck:
     return DeeperCheck("records", log_digests(asked.manifest, decode_backup(asked)))
 
 
-def decode_backup(asked: BackupToCheck) -> DecodedPieces:
+def decode_backup(asked: BackupToCheck) -> Decoded:
     warm()
     folded = read_chain(asked.place)
     burials = burials_by_log(folded, asked.manifest.id, [c.log for c in asked.manifest.cut])
@@ -109,7 +109,7 @@ def decode_backup(asked: BackupToCheck) -> DecodedPieces:
     for unit, result in zip(units, results, strict=True):
         asked.checked.findings.extend(result.findings)
         found |= {p.name: digest for p, digest in zip(unit.pieces, result.digests, strict=True)}
-    return DecodedPieces(pieces, taken, found)
+    return Decoded(pieces, taken, found)
 
 
 def covered(
@@ -145,14 +145,14 @@ def bounded(items: Iterable[T], stored_bytes: Callable[[T], int], most: int) -> 
 
 def decode_pieces(unit: RecordUnit, progress: Progress) -> RecordResult:
     """A task: read every object once, check its hash and batches, decode its records."""
-    checked = ObjectResults([])
+    checked = CheckedObjects([])
     buried_of = lru_cache(_CACHED_LOGS)(partial(read_buried, unit.place))
     digests = [_decode(unit.place, piece, buried_of, checked, progress) for piece in unit.pieces]
     return RecordResult(checked.findings, digests)
 
 
 def _decode(
-    place: SourceRef, piece: SegmentRange, buried_of: ReadBuried, checked: ObjectResults, progress: Progress
+    place: SourceRef, piece: SegmentRange, buried_of: ReadBuried, checked: CheckedObjects, progress: Progress
 ) -> str:
     before = len(checked.findings)
     try:
@@ -195,7 +195,7 @@ class _Reading:
                 self.digest = self.digest.then(digest_of(within))
 
 
-def log_digests(manifest: Manifest, decoded: DecodedPieces) -> tuple[LogDigest, ...]:
+def log_digests(manifest: Manifest, decoded: Decoded) -> tuple[LogDigest, ...]:
     """The digests of logs of which every piece has one."""
     by_log: dict[LogName, Digest | None] = {c.log: NOTHING for c in manifest.cut}
     for piece in decoded.pieces:

@@ -30,7 +30,7 @@ from logkeep.repository.chain.actions import ObjectRef
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.parts import SegmentTable
-from logkeep.repository.verify.checks import ObjectResults
+from logkeep.repository.verify.checks import CheckedObjects
 
 LABEL: Final = "read schema ids"
 _UNIT_PIECES: Final = 1_000
@@ -92,7 +92,7 @@ def find_ids(place: SourceRef, pieces: Sequence[SegmentRange], known: Iterable[i
 
 def read_ids(unit: IdUnit, progress: Progress) -> IdResult:
     """A task: read every object once, check its hash and batches, count the ids in its records."""
-    checked = ObjectResults([])
+    checked = CheckedObjects([])
     buried_of = lru_cache(_CACHED_LOGS)(partial(read_buried, unit.place))
     counts: dict[tuple[str, RecordSide], _SideCount] = {}
     known = np.array(unit.known, np.int64)
@@ -109,7 +109,7 @@ def _records(
     place: SourceRef,
     piece: SegmentRange,
     buried_of: Callable[[tuple[ObjectRef, ...]], BuriedOffsets | None],
-    checked: ObjectResults,
+    checked: CheckedObjects,
     progress: Progress,
 ) -> Iterable[RecordColumns]:
     try:

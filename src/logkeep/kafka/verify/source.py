@@ -34,7 +34,7 @@ from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, Compa
 from logkeep.kafka.verify.deleted_keys import deleted_keys
 from logkeep.kafka.verify.folded_source import FoldedCompareUnit, compare_folded
 from logkeep.kafka.verify.live_source import LiveSource, LiveState
-from logkeep.kafka.verify.records import DecodedPieces, SegmentRange, bounded, decode_backup, log_digests
+from logkeep.kafka.verify.records import Decoded, SegmentRange, bounded, decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName
@@ -170,7 +170,7 @@ class _FoldedLogs:
 
 
 def _folded_units(
-    asked: BackupToCheck, decoded: DecodedPieces, states: Mapping[LogName, LiveState], live: LiveSource
+    asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], live: LiveSource
 ) -> _FoldedLogs:
     chain = read_chain(asked.place)
     record = read_record(asked.place, asked.manifest)
@@ -205,7 +205,7 @@ def _folded_units(
 
 
 def _run(
-    asked: BackupToCheck, decoded: DecodedPieces, states: Mapping[LogName, LiveState], live: LiveSource
+    asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], live: LiveSource
 ) -> list[CompareResult]:
     units = _limited(list(_units(asked, decoded.taken, states, live.brokers)), asked, live)
     return asked.engine.map(compare_pieces, units, CompareResult, label="compare with source", weight=lambda u: u.bytes)
@@ -253,7 +253,7 @@ def _warn(asked: BackupToCheck, log: LogName, reason: str) -> None:
 
 
 def _summarise(
-    asked: BackupToCheck, decoded: DecodedPieces, states: Mapping[LogName, LiveState], results: list[CompareResult]
+    asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], results: list[CompareResult]
 ) -> None:
     """How much was compared, as a note."""
     texts = (decoded.digests.get(p.name) for p in decoded.taken if p.segment.log in states)

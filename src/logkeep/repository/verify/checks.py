@@ -53,7 +53,7 @@ EVERYTHING = VerifySample()
 
 
 @dataclass
-class ObjectResults:
+class CheckedObjects:
     """The results of a verification so far."""
 
     findings: list[Finding]
@@ -74,7 +74,7 @@ class ObjectResults:
         return tuple(dict.fromkeys(f.where for f in self.findings if f.severity is Severity.DAMAGE))
 
 
-def check_chain(place: SourceRef, checked: ObjectResults) -> Folded | None:
+def check_chain(place: SourceRef, checked: CheckedObjects) -> Folded | None:
     """Check the whole chain, its checkpoints, and the head in the lease. None if it is broken."""
     try:
         folded = read_whole_chain(place)
@@ -94,7 +94,7 @@ def check_chain(place: SourceRef, checked: ObjectResults) -> Folded | None:
     return folded
 
 
-def check_backup(place: SourceRef, folded: Folded, entry: BackupEntry, checked: ObjectResults) -> SegmentTable | None:
+def check_backup(place: SourceRef, folded: Folded, entry: BackupEntry, checked: CheckedObjects) -> SegmentTable | None:
     """Check manifest, parts, tiling, and that every object exists with its size. None if rows are unreadable."""
     try:
         manifest = read_manifest(place, entry)
@@ -109,7 +109,7 @@ def check_backup(place: SourceRef, folded: Folded, entry: BackupEntry, checked: 
     return rows
 
 
-def check_attachments(place: SourceRef, manifest: Manifest, checked: ObjectResults) -> None:
+def check_attachments(place: SourceRef, manifest: Manifest, checked: CheckedObjects) -> None:
     for ref in manifest.attachments:
         name = layout.attachment(place.source, BackupId(manifest.id), ref.role, ref.token, ref.codec)
         try:
@@ -121,7 +121,7 @@ def check_attachments(place: SourceRef, manifest: Manifest, checked: ObjectResul
             checked.damage("hash-mismatch", name, "it is not the attachment that was committed", _BRING_BACK)
 
 
-def check_burials(place: SourceRef, folded: Folded, manifest: Manifest, checked: ObjectResults) -> None:
+def check_burials(place: SourceRef, folded: Folded, manifest: Manifest, checked: CheckedObjects) -> None:
     """Every object with offsets that the backup leaves out is the one that was committed."""
     logs = {c.log for c in manifest.cut}
     for burial in folded.burials(manifest.id):
@@ -132,13 +132,13 @@ def check_burials(place: SourceRef, folded: Folded, manifest: Manifest, checked:
                 checked.from_error("buried-offsets-damaged", error)
 
 
-def check_tiling(place: SourceRef, manifest: Manifest, rows: SegmentTable, checked: ObjectResults) -> None:
+def check_tiling(place: SourceRef, manifest: Manifest, rows: SegmentTable, checked: CheckedObjects) -> None:
     """A gap that the manifest does not list is damage."""
     for log, code, what in untiled(manifest.cut, manifest.gaps, ranges(rows)):
         checked.damage(code, layout.log_root(place.source, log), what)
 
 
-def check_presence(place: SourceRef, rows: SegmentTable, checked: ObjectResults) -> None:
+def check_presence(place: SourceRef, rows: SegmentTable, checked: CheckedObjects) -> None:
     """Every object exists with its size. One listing per log, not one request per object."""
     wanted = {name: size for _, name, size, _ in objects(rows, place.source)}
     foreign: list[str] = []
@@ -182,7 +182,7 @@ class HashResult(msgspec.Struct, frozen=True):
 
 def hash_objects(unit: HashUnit, progress: Progress) -> HashResult:
     """A task: read every object of the unit and compare its SHA-256."""
-    checked = ObjectResults([])
+    checked = CheckedObjects([])
     for name, size, sha256, *_ in unit.objects:
         try:
             found = unit.store.head(name).size
@@ -231,7 +231,7 @@ def check_data(
     place: SourceRef,
     rows: SegmentTable,
     engine: Engine,
-    checked: ObjectResults,
+    checked: CheckedObjects,
     sample: VerifySample,
     day: date,
     task: ReadTask = hash_objects,

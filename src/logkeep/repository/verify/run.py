@@ -36,7 +36,7 @@ from logkeep.repository.chain.owner import Owner
 from logkeep.repository.parts import SegmentTable, objects
 from logkeep.repository.verify.checks import (
     EVERYTHING,
-    ObjectResults,
+    CheckedObjects,
     ReadTask,
     VerifySample,
     check_backup,
@@ -73,7 +73,7 @@ class BackupToCheck:
     engine: Engine
     sample: VerifySample
     day: date
-    checked: ObjectResults
+    checked: CheckedObjects
     """Collects the findings."""
 
 
@@ -108,7 +108,7 @@ class Verifier:
 
     def verify(self, backup_id: BackupId, level: str, sample: VerifySample = EVERYTHING) -> VerifyResult:
         """Check one backup at a level and store the result."""
-        checked, proven = ObjectResults([]), DeeperCheck(level)
+        checked, proven = CheckedObjects([]), DeeperCheck(level)
         folded = check_chain(self.place, checked)
         versioned, notes = versioned_bucket(self.place.store.url)
         checked.findings += notes
@@ -125,7 +125,7 @@ class Verifier:
         entry: BackupEntry,
         level: str,
         sample: VerifySample,
-        checked: ObjectResults,
+        checked: CheckedObjects,
         versioned: Address | None,
     ) -> DeeperCheck:
         rows = check_backup(self.place, folded, entry, checked)
@@ -150,7 +150,7 @@ class Verifier:
         return proven
 
     def _compare_digests(
-        self, folded: Folded, backup_id: BackupId, proven: DeeperCheck, checked: ObjectResults
+        self, folded: Folded, backup_id: BackupId, proven: DeeperCheck, checked: CheckedObjects
     ) -> None:
         """The same backup, decoded again, must give the same records, unless a log was folded since."""
         known = known_digests(self.place, backup_id, {f.log: f.generation for f in folded.folds or ()})
@@ -171,7 +171,7 @@ class Verifier:
         folded: Folded | None,
         level: str,
         sample: VerifySample,
-        checked: ObjectResults,
+        checked: CheckedObjects,
         proven: DeeperCheck,
     ) -> VerifyResult:
         now = self.clock()
@@ -197,7 +197,7 @@ class Verifier:
         stored = self._store(also, document, now) and stored
         return VerifyResult(document, tuple(checked.findings), tuple(also), stored, checked.read_objects)
 
-    def _sharing(self, backup_id: BackupId, checked: ObjectResults) -> list[BackupId]:
+    def _sharing(self, backup_id: BackupId, checked: CheckedObjects) -> list[BackupId]:
         """Reads the chain again: a backup that was committed meanwhile shares the damage too."""
         return sharing(self.place, read_chain(self.place), backup_id, set(checked.damaged_objects))
 

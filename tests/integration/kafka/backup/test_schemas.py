@@ -16,7 +16,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.embedded.ports import free_ports
-from logkeep.kafka.registry.attachment import RegistryDocument, captured_registry
+from logkeep.kafka.registry.attachment import RegistryDocument
+from logkeep.kafka.registry.documents import read_captured
 from logkeep.kafka.verify.schema_ids import IdUnit, id_pieces, read_ids
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.source import read_manifest
@@ -230,7 +231,7 @@ def test_the_captured_registry_is_an_object_of_the_backup(repo: Filled, backup: 
         repo.run(*backup, "--registry", registry.url)
     stored = repo.file("sources/prod/backups/*/attachments/registry.*.json.zst")
     place = repo.place()
-    document = captured_registry(place, read_manifest(place, read_chain(place).completed[-1]))
+    document = read_captured(place, read_manifest(place, read_chain(place).completed[-1]))
     assert isinstance(document, RegistryDocument)
     assert document.export.startswith(b"PK")
     repo.run("prune", "--keep-last", "1", "--gc-age", "0s", "--gc-interval", "0s", "-y")

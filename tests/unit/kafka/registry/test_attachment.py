@@ -14,7 +14,7 @@ from logkeep.repository.backups.manifest import AttachmentRef, Manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts, create
-from logkeep.repository.verify.checks import ObjectResults, check_attachments
+from logkeep.repository.verify.checks import CheckedObjects, check_attachments
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.registry_steps import karapace_registry
 
@@ -48,7 +48,7 @@ def test_it_is_read_as_it_was_written() -> None:
     assert found is not None
     assert (found.registry, found.export, found.url) == (karapace_registry(), EXPORT, "url")
     assert captured_registry(stored.place, stored.manifest()) is None
-    checked = ObjectResults([])
+    checked = CheckedObjects([])
     check_attachments(stored.place, manifest, checked)
     assert checked.findings == []
 
@@ -81,7 +81,7 @@ def test_damage_is_found_by_readers_and_by_verify(change: Callable[[bytes], byte
             stored.store.put_new(stored.name, change(data))
         with pytest.raises(Damaged):
             captured_registry(stored.place, manifest)
-        checked = ObjectResults([])
+        checked = CheckedObjects([])
         check_attachments(stored.place, manifest, checked)
         assert [f.where for f in checked.findings] == [stored.name]
         if not lost:

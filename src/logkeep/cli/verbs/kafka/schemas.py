@@ -15,8 +15,8 @@ from logkeep.cli.verbs.kafka.schemas_declarations import LIST, SHOW
 from logkeep.cli.wiring import chosen_source
 from logkeep.config.options import ALL, SCHEMAS_TOPIC
 from logkeep.errors import UsageError
-from logkeep.kafka.registry.attachment import RegistryDocument, captured_registry
-from logkeep.kafka.registry.documents import read_registry
+from logkeep.kafka.registry.attachment import RegistryDocument
+from logkeep.kafka.registry.documents import read_captured, read_registry
 from logkeep.kafka.registry.values import (
     ArchivedRegistry,
     SchemaDefinition,
@@ -55,7 +55,7 @@ def schemas_backup(run: Run, backup: str, *, read_only: bool = True) -> SchemasB
     place = chosen_source(run, read_only=read_only)
     found = read_source(place, run.clock())
     manifest = read_manifest(place, found.completed(backup))
-    captured = captured_registry(place, manifest)
+    captured = read_captured(place, manifest)
     registry = read_registry(place, found.folded, manifest, run[SCHEMAS_TOPIC])
     return SchemasBackup(place, found.folded, manifest, registry, captured)
 
