@@ -160,7 +160,7 @@ class Cluster:
         if unusable:
             raise next(iter(unusable.values()))  # the user has to correct this, whichever brokers are down
         raise ClusterUnreachable(
-            f"no broker answers {api}; the last error: {last.what if last else 'none is known'}",
+            f"no broker answers {api}; the last attempt: {last.what if last else 'none is known'}",
             subject=", ".join(str(each) for each in self.settings.bootstrap),
         ) from last
 

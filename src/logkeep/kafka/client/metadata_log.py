@@ -70,7 +70,7 @@ def open_quorum(controllers: ClientSettings) -> Quorum:
 def _no_controller(controllers: ClientSettings, last: ClusterError | None) -> ClusterError:
     kind = type(last) if last is not None else ClusterUnreachable
     return kind(
-        f"no controller serves the metadata log; the last error: {last}",
+        f"no controller serves the metadata log; the last attempt: {last}",
         subject=", ".join(str(each) for each in controllers.bootstrap),
         remedy="name the controllers' own listeners with --controllers, and their security with --controller-config",
     )
