@@ -77,7 +77,7 @@ soak-groups-at: dev  ## compare `kafka groups --at` with a model: COUNT clusters
 soak-standby: dev  ## two instances of `--standby`: COUNT faults (40)
 	LOGKEEP_COUNT=$(COUNT) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/integration/kafka/backup/test_standby.py
 
-soak-generations: dev  ## kill a run during a generation, at COUNT store calls (all)
+soak-generations: dev  ## kills during a generation: COUNT store calls, all unless you set it
 	LOGKEEP_COUNT=$(COUNT) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/crash/test_kill_in_generations.py -k after_every_store_call
 
 soak-checkpoints: dev  ## run the checkpoint simulator on all cores, for MINUTES (60)
