@@ -37,14 +37,14 @@ ZEEBE := $(CURDIR)/.cache/zeebe
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(VENV)/.kernels  ## make .venv with the logkeep command
 
-demo: install  ## a story with a real Kafka and a real ZooKeeper: backups, accidents, who it was, restores with their proof
+demo: install  ## show backups, accidents and proven restores, with a real Kafka and a real ZooKeeper
 	@$(BIN)/logkeep demo --directory .demo
 
-test:  ## set everything up and pass the whole suite
+test:  ## install everything, then run the checks and the whole test suite
 	$(MAKE) -j 2 check servers
 	$(BIN)/python -m tests.second_try -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -m "not soak and not registry and not zeebe and not oso" -p no:cacheprovider --durations=40
 
@@ -54,36 +54,36 @@ check: dev  ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports --no-cache
 
-servers: dev  ## fetch the servers that tests start, and store their classes: their starts take half as long
+servers: dev  ## fetch the servers that tests start, and store their classes, which halves their start time
 	@$(BIN)/python -m tests.support.servers.preparation
 
-coverage: dev  ## branch coverage by the whole suite, commands that tests start included
+coverage: dev  ## measure branch coverage of the whole suite, processes that tests start included
 	rm -rf .cache/coverage && mkdir -p .cache/coverage
 	$(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak and not registry and not zeebe and not oso" -p no:cacheprovider
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --skip-covered --sort=miss
 
-soak: dev  ## the long counts: every race, crash point and round in full
+soak: dev  ## run every race, crash point and round in full (hours)
 	$(BIN)/python -m pytest -m soak -p no:cacheprovider -s
 	LOGKEEP_EXAMPLES=400 $(BIN)/python -m pytest -m "not soak" -p no:cacheprovider tests/property
 	LOGKEEP_EXAMPLES=400 $(BIN)/python -m pytest -m "hypothesis and not soak" -p no:cacheprovider tests/unit tests/corruption
 
-soak-fold: dev  ## folds against the model: COUNT logs, 10,000 unless you set it
+soak-fold: dev  ## compare folds with a model: COUNT logs (10,000)
 	LOGKEEP_COUNT=$(COUNT) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/property/test_fold_model.py
 
-soak-groups-at: dev  ## `kafka groups --at` against the model: COUNT clusters, 20,000 unless you set it
+soak-groups-at: dev  ## compare `kafka groups --at` with a model: COUNT clusters (20,000)
 	LOGKEEP_COUNT=$(COUNT) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/property/test_group_history.py
 
-soak-standby: dev  ## two instances: COUNT faults, 40 unless you set it
+soak-standby: dev  ## two instances of `--standby`: COUNT faults (40)
 	LOGKEEP_COUNT=$(COUNT) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/integration/kafka/backup/test_standby.py
 
 soak-generations: dev  ## kills during a generation, in memory, a directory and on S3: COUNT store calls each, all unless you set it
 	LOGKEEP_COUNT=$(COUNT) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/crash/test_kill_in_generations.py tests/crash/test_kill_in_upkeep_on_s3.py -k "generation"
 
-soak-checkpoints: dev  ## schedules of the checkpoint simulator on all cores: MINUTES minutes, 60 unless you set it
+soak-checkpoints: dev  ## run the checkpoint simulator on all cores, for MINUTES (60)
 	LOGKEEP_MINUTES=$(MINUTES) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s --timeout 7200 tests/property/test_checkpoint_simulator.py
 
-soak-upkeep: dev  ## kills during comparisons, folds and trims, in directories and on S3: every store call
+soak-upkeep: dev  ## kill comparisons, folds and trims at every store call, in directories and on S3
 	$(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/crash/test_kill_in_fold.py tests/crash/test_kill_in_upkeep_on_s3.py tests/integration/kafka/restore/test_killed_comparison.py
 
 registry: dev $(REGISTRY)/.ready  ## test with a real Apicurio registry (200 MB), and record its answers for `make test`
@@ -96,12 +96,12 @@ $(REGISTRY)/.ready: $(ARCHIVES_LOCK) requirements/java.lock | dev
 	$(call unpack_java,$(REGISTRY))
 	@touch $@
 
-oso: dev  ## test with archives that the crate kafka-backup-core writes (needs cargo; the first build takes ten minutes)
+oso: dev  ## test with archives that the crate kafka-backup-core writes (needs cargo; first build 10 minutes)
 	mkdir -p $(OSO) && cp -r tests/support/oso/Cargo.toml tests/support/oso/Cargo.lock tests/support/oso/src $(OSO)
 	CARGO_HOME=$(OSO)/cargo cargo build --locked --manifest-path $(OSO)/Cargo.toml --target-dir $(OSO)
 	LOGKEEP_OSO_PROGRAM=$(OSO)/debug/oso_archive $(BIN)/python -m pytest -m oso -p no:cacheprovider tests/integration/kafka/restore
 
-zeebe: dev $(ZEEBE)/.ready  ## test with a real Zeebe 8.6.0, which has a licence of its own (300 MB); about ten minutes
+zeebe: dev $(ZEEBE)/.ready  ## test with a real Zeebe 8.6.0, which has its own licence (300 MB, 10 minutes)
 	LOGKEEP_ZEEBE_HOME=$(ZEEBE) PYTHONPATH=$(ZEEBE)/python $(BIN)/python -m pytest -p no:cacheprovider -s tests/integration/zeebe/live
 
 $(ZEEBE)/.ready: $(ARCHIVES_LOCK) requirements/java.lock requirements/zeebe.lock | dev
@@ -111,14 +111,14 @@ $(ZEEBE)/.ready: $(ARCHIVES_LOCK) requirements/java.lock requirements/zeebe.lock
 	$(BIN)/python -m pip install -q --require-hashes --target $(ZEEBE)/python -r requirements/zeebe.lock
 	@touch $@
 
-format: dev  ## let ruff put the code in shape
+format: dev  ## format the code with ruff
 	$(BIN)/ruff check --fix src tests benchmarks docs/pictures
 	$(BIN)/ruff format src tests benchmarks docs/pictures
 
-reference: dev  ## write docs/reference anew from the declarations
+reference: dev  ## write docs/reference from the declarations of verbs, options and errors
 	$(BIN)/python -m logkeep.cli.reference docs/reference
 
-pictures: dev  ## draw the plots from docs/benchmarks.md anew, and record the terminal of the README
+pictures: dev  ## draw the plots of docs/benchmarks.md, and record the terminal of the README
 	$(BIN)/python -m docs.pictures.plots
 	$(BIN)/python -m docs.pictures.recording
 
@@ -126,7 +126,7 @@ wheel: $(VENV)/.build  ## build dist/logkeep-VERSION-py3-none-any.whl, for pip o
 	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/logkeep-*.whl
 
-lock: install  ## resolve anew: requirements/*.lock (needs uv), the jars of servers, the archives of Zeebe and Apicurio (500 MB), OSO's crates
+lock: install  ## update all locks: requirements (needs uv), jars of servers, Zeebe, Apicurio (500 MB), crates
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 requirements/build.in -o requirements/build.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra dev -o requirements/dev.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra s3 --extra scram --extra schemas -c requirements/dev.lock -o requirements/logkeep.lock

@@ -23,8 +23,8 @@ from logkeep.model.segments import Codec, Collection, LogName, Segment
 from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.base import ObjectWriter
-from logkeep.store.delegating import DelegatingStore
 from logkeep.store.memory import MemoryStore
+from logkeep.store.wrapper import DelegatingStore
 
 _LOG = LogName(Collection.TOPICS, "orders", "00" * 16, 0)
 _REPLY_BYTES = 8 << 20

@@ -21,7 +21,7 @@ import numpy as np
 from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.frames import ReceiveBuffer
-from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts
+from logkeep.kafka.client.produce import API, VERSION, OutgoingBatch, parse, request_parts
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 
@@ -84,7 +84,7 @@ def _one(connection: Connection, log: TopicPartition, segment: Path) -> int:
         struct.pack_into(">I", batch, 17, google_crc32c.value(np.frombuffer(batch, np.uint8)[21:]))
         if connection.in_flight >= _IN_FLIGHT:
             _acknowledged(connection, replies)
-        connection.send_raw(API, VERSION, request_parts([Parcel(log, batch)]))
+        connection.send_raw(API, VERSION, request_parts([OutgoingBatch(log, batch)]))
     while connection.in_flight:
         _acknowledged(connection, replies)
     return int(batches.sizes.sum())

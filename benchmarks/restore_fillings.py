@@ -9,7 +9,7 @@ from logkeep.formats.kafka.synthetic_batches import filler_batches
 from logkeep.kafka.admin.topic_changes import delete_records
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.frames import ReceiveBuffer
-from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts
+from logkeep.kafka.client.produce import API, VERSION, OutgoingBatch, parse, request_parts
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 
@@ -40,7 +40,7 @@ def _send(cluster: Cluster, log: TopicPartition, batches: Sequence[bytes]) -> No
     assert found is not None
     leader = cluster.connection(found.leader)
     for batch in batches:
-        leader.send_raw(API, VERSION, request_parts([Parcel(log, batch)]))
+        leader.send_raw(API, VERSION, request_parts([OutgoingBatch(log, batch)]))
         (ack,) = parse(leader.receive_raw(ReceiveBuffer())).acks
         assert not ack.error, ack
 

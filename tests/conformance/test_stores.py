@@ -13,7 +13,7 @@ from logkeep.store.access import open_store
 from logkeep.store.base import ObjectMetadata, Store
 from logkeep.store.conformance.checks import CHECKS, StoreCheck, run_checks
 from logkeep.store.conformance.probe import VERSIONS, ProbeReport, ProbeResult, probe
-from logkeep.store.conformance.trial import FULL, QUICK, Scale
+from logkeep.store.conformance.trial import QUICK, Scale
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
 from logkeep.store.retrying import RetryingStore
@@ -29,6 +29,7 @@ from tests.support.servers.s3 import ENVIRONMENT, S3Server, moto_server, rclone_
 
 # SeaweedFS makes losers of a race wait for a second or more; moto takes 10 ms for each object. The full counts of both
 # are soak tests.
+_FULL = Scale(keys=1_205, racers=32, races=3, stream_bytes=21 << 20)
 _SEAWEED = Scale(keys=1_205, racers=8, races=1, stream_bytes=21 << 20)
 _MOTO = Scale(keys=30, racers=8, races=2, stream_bytes=12 << 20)
 _PROBED = Scale(keys=10, racers=8, races=1, stream_bytes=QUICK.stream_bytes)
@@ -62,11 +63,11 @@ def _assert_kept(store: Store, check: StoreCheck, scale: Scale) -> None:
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.slug)
 class TestEveryPromise:
     def test_directory(self, check: StoreCheck, tmp_path: Path) -> None:
-        _assert_kept(_local(tmp_path), check, FULL)
+        _assert_kept(_local(tmp_path), check, _FULL)
         assert {path.name for path in (tmp_path / "root").iterdir()} <= {".partial"}
 
     def test_memory(self, check: StoreCheck) -> None:
-        _assert_kept(MemoryStore(), check, FULL)
+        _assert_kept(MemoryStore(), check, _FULL)
 
     @pytest.mark.xdist_group("s3")
     def test_seaweed(self, check: StoreCheck, servers: dict[str, S3Server]) -> None:
@@ -80,7 +81,7 @@ class TestEveryPromise:
     @pytest.mark.xdist_group("s3")
     def test_servers_at_full_count(self, check: StoreCheck, servers: dict[str, S3Server]) -> None:
         for kind in ("seaweed", "moto"):
-            _assert_kept(open_store(servers[kind].url("conformance", "full")), check, FULL)
+            _assert_kept(open_store(servers[kind].url("conformance", "full")), check, _FULL)
 
     def test_retrying(self, check: StoreCheck, tmp_path: Path) -> None:
         _assert_kept(RetryingStore(_local(tmp_path)), check, _WRAPPED)

@@ -10,7 +10,6 @@ import pytest
 from logkeep.model.segments import Codec
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.store.local import LocalStore
-from logkeep.zookeeper.bundle.layout import bundles
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.repo.view import view_of
 from tests.crash.points import DONE, KILLED, in_child
@@ -18,7 +17,7 @@ from tests.crash.seeds import seeded_part
 from tests.crash.system_calls import SystemCalls
 from tests.support.faults.plan import KillAfter, no_faults
 from tests.support.faults.store import FaultyStore
-from tests.support.zookeeper.handmade_directories import MadeServer, bundled, content
+from tests.support.zookeeper.handmade_directories import MadeServer, bundle_names, bundled, content
 from tests.support.zookeeper.repositories import archived, bytes_of, new_local_place, newest
 
 _SHARE = 10
@@ -81,7 +80,7 @@ def kill_in_a_bundle(tmp_path: Path, chosen: Callable[[int], list[int]]) -> None
         out = tmp_path / "out"
         shutil.copytree(tmp_path / "prepared", out)
         assert run(out, step) == KILLED, f"step {step} was never made"
-        there = [p.name for p in bundles(out)]
+        there = bundle_names(out)
         assert there in (["before"], ["before", "new"]), step
         assert all(content(BundleView(out / name)) == expected for name in there), step
         if "new" not in there:

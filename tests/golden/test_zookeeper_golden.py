@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from logkeep.formats.zookeeper import txnlog
+from logkeep.formats.zookeeper.compression import opened
 from logkeep.formats.zookeeper.names import FileKind, FileName, SnapshotPacking, parse_name
-from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader, SnapshotTail
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import Multi, Transaction, decode

@@ -15,8 +15,8 @@ import sys
 from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.jit import compile_from_now_on
 from logkeep.formats.zookeeper import txnlog
+from logkeep.formats.zookeeper.compression import opened
 from logkeep.formats.zookeeper.names import SnapshotPacking
-from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import NodeRow, SnapshotReader
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, CloseSession, Create, SetData, Transaction, decode

@@ -14,6 +14,9 @@ import pytest
 from logkeep.checkpoint.simulator import judge, schedules
 from logkeep.checkpoint.simulator.plan import SHIPPED_EVERY, Fault, SchedulePlan, make_plan
 from logkeep.checkpoint.simulator.schedules import ScheduleOutcome, SimFinding
+from logkeep.checkpoint.simulator.sim_transport import SENDING
+from logkeep.checkpoint.simulator.workload import SHOP
+from logkeep.checkpoint.simulator.world import SimWorld
 
 PART = 1_250
 
@@ -42,8 +45,18 @@ def test_the_shipped_actor_coordinator_and_restore_are_among_the_schedules() -> 
 
 def test_a_naive_cut_has_orphans() -> None:
     """All log ends, read at slightly different times, without any checkpoint."""
-    orphans = Counter(schedules.naive_orphans(make_plan(seed)) > 0 for seed in range(40))
+    orphans = Counter(_naive_orphans(make_plan(seed)) > 0 for seed in range(40))
     assert orphans[True] >= 10
+
+
+def _naive_orphans(plan: SchedulePlan) -> int:
+    """Orphans if all logs are cut at their ends at one moment that each partition reads at another time."""
+    world = SimWorld(plan, SHOP)
+    world.run()
+    sendings = [judge.SendingFacts(s.partition, s.known) for s in world.transport.sendings]
+    logs = [log.everything for log in world.logs]
+    ends = [len(log) * (2 + number % 2) // 4 for number, log in enumerate(logs)]
+    return len(judge.Judge(logs, sendings, SENDING).orphans(ends))
 
 
 def test_the_judge_knows_records_only_and_never_a_checkpoint() -> None:

@@ -23,7 +23,7 @@ from logkeep.formats.kafka import batch_index, plain_records, records
 from logkeep.formats.kafka.batches import CODEC_MASK, walk
 from logkeep.formats.run_map import file_format as run_maps
 from logkeep.formats.run_map.runs import RunMapBuilder
-from logkeep.formats.zookeeper import packed, transactions
+from logkeep.formats.zookeeper import compression, transactions
 from logkeep.formats.zookeeper.names import SnapshotPacking
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
@@ -112,7 +112,7 @@ def _tree() -> bytes:
 
 def _snapshot(packing: SnapshotPacking) -> Callable[[bytes], None]:
     def read(data: bytes) -> None:
-        with packed.opened(cast("BinaryIO", io.BytesIO(data)), packing) as plain:
+        with compression.opened(cast("BinaryIO", io.BytesIO(data)), packing) as plain:
             reader = SnapshotReader(plain)
             reader.sessions()
             reader.acls()

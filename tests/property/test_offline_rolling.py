@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.kafka.batches import walk
-from logkeep.kafka.offline_restore.segment_rolling import OpenFile, borders, file_name
+from logkeep.kafka.offline_restore.segment_rolling import OpenSegmentFile, borders, file_name
 from tests.property.untimed import untimed
 from tests.support.kafka.handmade_batches import Batch
 
@@ -24,7 +24,7 @@ def test_every_file_is_one_that_a_broker_can_index(
     data = b"".join(b.encode() for b in made)
     batches = walk(data).batches
     assert len(batches) == len(made)
-    cuts = borders(batches, OpenFile(start, filled), limit)
+    cuts = borders(batches, OpenSegmentFile(start, filled), limit)
     assert cuts == sorted(set(cuts))
     assert all(0 <= c < len(made) for c in cuts)
     for number, (first, last) in enumerate(zip([0, *cuts], [*cuts, len(made)], strict=True)):

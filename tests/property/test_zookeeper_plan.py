@@ -100,7 +100,7 @@ def test_with_digests_a_path_is_what_happened_unless_an_end_of_an_epoch_is_left_
     if isinstance(path, RestorePath):
         assert path.until == target
     if isinstance(path, RestorePath) and applied(path) != past.true_run(path.base.zxid, target):
-        assert any(border.standing is BorderProof.BY_DIGEST for border in path.borders)
+        assert any(border.proof is BorderProof.BY_DIGEST for border in path.borders)
 
 
 @given(past=pasts(), time_ms=st.integers(-1, 41))
@@ -118,7 +118,7 @@ def test_a_time_gives_the_longest_run_in_which_nothing_is_later(past: Past, time
         assert path.next_left_out.time_ms == past.times[later[0]]
     assert all(past.times[zxid] <= time_ms for zxid in held if zxid <= path.until)
     if path.until in past.times:
-        assert path.stands_at.time_ms in (past.times[path.until], None)
+        assert path.last_restored.time_ms in (past.times[path.until], None)
 
 
 @given(past=pasts(), data=st.data())

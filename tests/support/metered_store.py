@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from logkeep.errors import LogkeepError
 from logkeep.store.base import ObjectInfo, ObjectMetadata, ObjectWriter, Store
-from logkeep.store.delegating import DelegatingStore, DelegatingWriter
+from logkeep.store.wrapper import DelegatingStore, DelegatingWriter
 
 T = TypeVar("T")
 

@@ -31,7 +31,7 @@ REVIEWED: dict[tuple[str, str], tuple[int, str]] = {
     ("config/option_types.py", "ValueError"): (9, OPTION),
     ("config/secrets.py", "ValueError"): (1, OPTION),
     ("config/topic_retention.py", "ValueError"): (3, OPTION),
-    ("config/written_time.py", "ValueError"): (2, OPTION),
+    ("config/time_text.py", "ValueError"): (2, OPTION),
     ("cli/zkbackup/options.py", "ValueError"): (1, OPTION),
     ("application/program.py", "ArgumentTypeError"): (1, "argparse shows it: exit 2 of a user's own program"),
     ("application/context.py", "KeyError"): (1, "of a user's handler: its command is rejected"),

@@ -33,7 +33,7 @@ def test_a_test_is_named_without_its_group(reported: str, name: str) -> None:
         ([_SERVER], True),
         ([f"{_SERVER}{n}" for n in range(AT_MOST)], True),
         ([f"{_SERVER}{n}" for n in range(AT_MOST + 1)], False),
-        (["tests/unit/repository/test_fold.py::test_parts"], False),
+        (["tests/unit/repository/chain/test_fold.py::test_parts"], False),
         (["tests/crash/test_points.py::test_all"], False),
         ([_SERVER, "tests/property/test_ranges.py::test_union"], False),
         (["tests/integration/kafka/backup/test_cut.py::test_sound"], False),

@@ -25,6 +25,7 @@ from logkeep.config.options import (
     SPARK_SECRET,
     STATE_DIR,
     VERBOSE,
+    Options,
 )
 from logkeep.config.settings import SettingPlace
 from logkeep.errors import EngineUnavailable, LogkeepError, UsageError
@@ -97,6 +98,12 @@ def written_source(run: Run, first: str) -> SourceRef:
     if named is not None:
         return repository.place(named)
     return repository.choose(None) if repository.sources() else repository.place(first)
+
+
+def stored_options(run: Run, options: Options) -> dict[str, str]:
+    """Those of these options that were chosen, as text for the stored plan of a restore."""
+    values: dict[str, object] = {option.name: run.settings[option] for option in options}
+    return {option.name: option.kind.show(value) for option in options if (value := values[option.name])}
 
 
 def chosen_sources(run: Run) -> Sequence[SourceRef]:

@@ -29,16 +29,16 @@ def parse_document(text: str, path: Path, leaves: Container[str]) -> list[Config
     try:
         return _entries(text, path, leaves)
     except RecursionError:
-        raise ConfigError("is nested too deeply", subject=str(path), remedy=SEE_KEYS) from None
+        raise ConfigError("the file is nested too deeply", subject=str(path), remedy=SEE_KEYS) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         subject = f"{path}:{mark.line + 1}" if mark else str(path)
         raise ConfigError(
-            f"is not valid YAML: {error.problem or error.context}", subject=subject, remedy=SEE_KEYS
+            f"the file is not valid YAML: {error.problem or error.context}", subject=subject, remedy=SEE_KEYS
         ) from None
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(
-            f"is not valid YAML: {str(error).splitlines()[0]}", subject=str(path), remedy=SEE_KEYS
+            f"the file is not valid YAML: {str(error).splitlines()[0]}", subject=str(path), remedy=SEE_KEYS
         ) from None
 
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
 
-from logkeep.config.written_time import UnclearTime, read_time
+from logkeep.config.time_text import UnclearTime, read_time
 from logkeep.errors import UsageError
 from logkeep.model.ids import source_name
 from logkeep.model.redaction import names_credential
@@ -228,7 +228,7 @@ def show_duration(value: timedelta) -> str:
 
 @dataclass(frozen=True)
 class Timestamp(_FromText):
-    """A point in time as milliseconds since 1970; `written_time` says how it is written.
+    """A point in time as milliseconds since 1970; `time_text` says how it is written.
 
     A relative time is resolved here, once: whatever stores the value stores the absolute time.
     """

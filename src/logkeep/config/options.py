@@ -38,7 +38,7 @@ REPO: Option[str | None] = Option(
 SOURCE: Option[str | None] = Option(
     "source", SourceName(), None,
     "Source to work on; not needed when the repository holds only one. A first backup without it "
-    "makes `kafka` or `zookeeper`.",
+    "makes a source with the name of its kind, such as `kafka`.",
     key="repository.source", variables=("LOGKEEP_SOURCE",),
 )  # fmt: skip
 CONFIG: Option[Path | None] = Option(
@@ -206,7 +206,7 @@ ACCEPT_LOSS: Option[bool] = Option(
 
 # The demo and the simulator
 DIRECTORY: Option[Path | None] = Option(
-    "directory", FilePath(), None, "Work in this directory; it must be empty or new.", where=Where.FLAG,
+    "directory", FilePath("DIR"), None, "Work in this directory; it must be empty or new.", where=Where.FLAG,
     default_text="a temporary one",
 )  # fmt: skip
 KEEP: Option[bool] = Option("keep", Bool(), False, "Keep the directory at the end.", where=Where.FLAG)
@@ -345,7 +345,7 @@ DECODE: Option[str] = Option(
     "How keys and values are shown; auto uses archived schemas, then text, then hexadecimal digits.", where=Where.FLAG,
 )  # fmt: skip
 SCHEMA_DIR: Option[Path | None] = Option(
-    "schema-dir", FilePath(), None,
+    "schema-dir", FilePath("DIR"), None,
     "Decode with the schemas in this directory: 7.avsc or 7.json has the id 7.", where=Where.FLAG,
     default_text="the archived registry",
 )  # fmt: skip
@@ -546,7 +546,7 @@ UNTIL_OFFSET: Option[tuple[str, ...]] = Option(
 # Kafka — Imports
 PARTITION_COUNT: Option[tuple[str, ...]] = Option(
     "partition-count", TextList("TOPIC=N"), (),
-    "The number of partitions of a topic, where the imported archive does not say it; may be repeated.",
+    "Number of partitions of a topic, if the imported archive does not record it; may be repeated.",
     where=Where.FLAG, default_text="as many as have files",
 )  # fmt: skip
 IMPORT_FORMAT: Option[str] = Option(
@@ -665,7 +665,7 @@ ON_FAILOVER: Option[str] = Option(
     where=Where.FLAG,
 )  # fmt: skip
 APP_TIMEOUT: Option[timedelta] = Option(
-    "timeout", Duration(), timedelta(minutes=10), "Deadline of the backup: then it fails.", where=Where.FLAG
+    "timeout", Duration(), timedelta(minutes=10), "A backup that takes longer fails.", where=Where.FLAG
 )
 NO_WAIT: Option[bool] = Option(
     "no-wait", Bool(), False, "End when every partition has processed its checkpoint; copies continue.",
@@ -679,7 +679,7 @@ SET_MEMBERS: Option[str | None] = Option(
 )
 LISTEN: Option[str] = Option(
     "listen", Text("HOST:PORT"), "127.0.0.1:8470",
-    "Address of the server, port 0: a free one; other addresses than loopback need TLS.",
+    "Address to listen on; port 0 takes a free port. Addresses other than loopback need TLS.",
     key="http.listen",
 )  # fmt: skip
 TOKEN_FILE: Option[Path] = Option(
@@ -918,7 +918,7 @@ ZEEBE_MANAGEMENT: Option[str | None] = Option(
     key="zeebe.management", typed="management",
 )  # fmt: skip
 ZEEBE_TIMEOUT: Option[timedelta] = Option(
-    "zeebe-timeout", Duration(), timedelta(hours=1), "A backup that Zeebe has not completed in this time has failed.",
+    "zeebe-timeout", Duration(), timedelta(hours=1), "A backup that Zeebe completes later than this counts as failed.",
     key="zeebe.timeout", typed="timeout",
 )  # fmt: skip
 ZEEBE_TARGET: Option[str | None] = Option(

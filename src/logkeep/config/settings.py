@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from logkeep.config.option import Option, SecretOption
 from logkeep.config.option_types import Timestamp
 from logkeep.config.secrets import fetch
-from logkeep.config.written_time import assumption
+from logkeep.config.time_text import assumption
 from logkeep.model.redaction import redact
 from logkeep.model.secret import HIDDEN, Secret
 from logkeep.model.time import rfc3339

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from logkeep.errors import UsageError
 from logkeep.kafka.client.topology import Topic
 
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 TopicFilter = Callable[[str, bool], bool]
 """Whether a topic is selected, by its name and whether it is internal."""
 
@@ -48,9 +49,20 @@ def choose_topics(
     return chosen
 
 
+def is_topic_name(name: str) -> bool:
+    """Whether brokers accept it as the name of a topic."""
+    return _NAME.fullmatch(name) is not None and name not in {".", ".."}
+
+
+def exact_pattern(name: str) -> str:
+    """A pattern that matches this name only."""
+    return name.replace(".", r"\.")
+
+
 def compiled(pattern: str) -> re.Pattern[str]:
     """Raises UsageError for a bad pattern."""
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise UsageError(f"{pattern!r} is not a pattern: {error}") from error
+        remedy = "write a regular expression that matches whole names, such as 'orders.*'"
+        raise UsageError(f"{pattern!r} is not a pattern: {error}", remedy=remedy) from error

@@ -1,5 +1,7 @@
 """Whether a text can be the name or address of a host at all; whether the host exists is for the resolver to say."""
 
+from urllib.parse import SplitResult, urlsplit
+
 _LONGEST = 253
 
 
@@ -12,3 +14,13 @@ def is_host_name(text: str) -> bool:
     except UnicodeError:
         return False
     return True
+
+
+def http_address(text: str) -> SplitResult | None:
+    """The parts of an `http` or `https` URL; None if it is none, or if its host or port cannot exist."""
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in {"http", "https"} and parts.port != 0 and is_host_name(parts.hostname or "")
+    except ValueError:
+        return None
+    return parts if usable else None

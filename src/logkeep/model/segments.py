@@ -40,6 +40,11 @@ class Codec(StrEnum):
     ZSTD = "zstd"
     GZIP = "gzip"
 
+    @property
+    def suffix(self) -> str:
+        """What the names of such objects and files end with."""
+        return {Codec.NONE: "", Codec.ZSTD: ".zst", Codec.GZIP: ".gz"}[self]
+
 
 class Proof(StrEnum):
     """Whether it is known that the source had committed these bytes."""

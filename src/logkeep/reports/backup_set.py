@@ -91,7 +91,9 @@ def _chosen_set(views: SourceViews, text: str) -> BackupId:
 
 def _member(row: BackupRow, place: SourceRef | None) -> SetMemberRow:
     facts = read_facts(place) if place is not None else None
-    certificate = stored_certificate(place, BackupId(row.id)) if place is not None and _has_cut(row) else None
+    certificate = None
+    if place is not None and row.verified_level == "cut":
+        certificate = stored_certificate(place, BackupId(row.id))
     return SetMemberRow(
         source=row.source,
         kind=facts.kind if facts else None,
@@ -105,7 +107,3 @@ def _member(row: BackupRow, place: SourceRef | None) -> SetMemberRow:
         certificate=certificate.verdict if certificate else None,
         certified=row.certified,
     )
-
-
-def _has_cut(row: BackupRow) -> bool:
-    return row.verified_level == "cut"

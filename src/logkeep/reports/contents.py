@@ -1,6 +1,5 @@
 """The contents of one backup: its logs, ranges, sizes, gaps, findings, and what its kind of source adds."""
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -8,6 +7,7 @@ import msgspec
 
 from logkeep.errors import Damaged, UnknownBackup, UsageError
 from logkeep.kafka.record.contents import KafkaReport
+from logkeep.kafka.topic_selection import compiled
 from logkeep.kinds import kind_named
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, choose_id
@@ -170,15 +170,9 @@ def _with_content(report: InfoReport, place: SourceRef, view: SourceView) -> Inf
 def _only_topics(found: msgspec.Struct | None, backup: int, wanted: tuple[str, ...]) -> KafkaReport:
     if not isinstance(found, KafkaReport):
         raise UsageError("this backup has no topics", subject=f"backup {backup}", remedy="leave --topic out")
-    chosen = tuple(t for t in found.topics if any(_matches(pattern, t.name) for pattern in wanted))
+    patterns = [compiled(pattern) for pattern in wanted]
+    chosen = tuple(t for t in found.topics if any(pattern.fullmatch(t.name) for pattern in patterns))
     if not chosen:
         names = ", ".join(t.name for t in found.topics[:5]) or "none"
         raise UsageError(f"no topic matches {' or '.join(wanted)}", remedy=f"the backup has: {names}")
     return msgspec.structs.replace(found, topics=chosen)
-
-
-def _matches(pattern: str, name: str) -> bool:
-    try:
-        return re.fullmatch(pattern, name) is not None
-    except re.error as error:
-        raise UsageError(f"{pattern!r} is not a pattern: {error}") from error

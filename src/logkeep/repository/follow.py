@@ -149,7 +149,7 @@ class Follower(Generic[DoneT]):
         except LogkeepError as error:
             if isinstance(error, Interrupted) or not self.source.retry_cures(error):
                 raise
-            if self._full and taken_over(error):
+            if self._full and held_by_another_run(error):
                 raise
             self._full = self._full or isinstance(error, StoreFull)
             return FollowRound(number, error=error)
@@ -175,8 +175,8 @@ class Follower(Generic[DoneT]):
             return replace(one, error=error)
 
 
-def taken_over(error: LogkeepError) -> bool:
-    """Whether another run works on the source that does not free space. Unknown holders are asked for again."""
+def held_by_another_run(error: LogkeepError) -> bool:
+    """Whether another run has the lease for work that frees no space. An unknown holder is asked for again."""
     return isinstance(error, Locked) and bool(error.operation) and error.operation not in FREES_SPACE
 
 

@@ -5,7 +5,7 @@ from typing import NoReturn
 
 from logkeep.errors import StoreDenied
 from logkeep.store.base import Abilities, ObjectInfo, ObjectMetadata, ObjectWriter, sweepable
-from logkeep.store.delegating import DelegatingStore
+from logkeep.store.wrapper import DelegatingStore
 
 
 class ReadOnlyStore(DelegatingStore):

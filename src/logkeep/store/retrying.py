@@ -25,7 +25,7 @@ from logkeep.errors import (
     VersionMismatch,
 )
 from logkeep.store.base import ObjectInfo, ObjectMetadata, Store
-from logkeep.store.delegating import DelegatingStore
+from logkeep.store.wrapper import DelegatingStore
 
 T = TypeVar("T")
 _log = logging.getLogger("logkeep.store")

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from logkeep.errors import UsageError
 from logkeep.store.base import ObjectInfo, ObjectMetadata, ObjectWriter, Store
-from logkeep.store.delegating import DelegatingStore, DelegatingWriter
+from logkeep.store.wrapper import DelegatingStore, DelegatingWriter
 
 _BURST_S = 0.25
 """How much unused time may accumulate: enough to even out small objects, too little for a visible spike."""

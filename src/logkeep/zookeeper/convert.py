@@ -28,7 +28,15 @@ from logkeep.zookeeper.bundle.document import LogEntry, SnapshotEntry, codec_of
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView, Member
 from logkeep.zookeeper.model.config_files import ConfigFile
-from logkeep.zookeeper.model.sink import BackupSink, Gathered, MemberText, PieceWriter, PlacedLog, PlacedSnapshot, Shelf
+from logkeep.zookeeper.model.sink import (
+    BackupSink,
+    Gathered,
+    MemberText,
+    NewObjects,
+    PieceWriter,
+    PlacedLog,
+    PlacedSnapshot,
+)
 from logkeep.zookeeper.server.four_letter import ServerState
 from logkeep.zookeeper.verify.recorded_losses import ENDS_EARLY, lasting
 
@@ -42,7 +50,7 @@ class ConvertUnit:
     view: BackupView
     pieces: tuple[ArchivedSnapshot | ArchivedLog, ...]
     """One file; or consecutive pieces of one log file, which are joined again."""
-    shelf: Shelf
+    new_objects: NewObjects
 
     @property
     def size_bytes(self) -> int:
@@ -80,13 +88,13 @@ def _copy(
 
 
 def _open_writer(unit: ConvertUnit) -> PieceWriter:
-    kept, shelf = unit.pieces[0], unit.shelf
+    kept, new_objects = unit.pieces[0], unit.new_objects
     if isinstance(kept, ArchivedLog):
-        return shelf.open_log(kept.member, _HISTORY, kept.first)
+        return new_objects.open_log(kept.member, _HISTORY, kept.first)
     parsed = parse_name(kept.name)
     packed = parsed is not None and parsed.packing is not SnapshotPacking.PLAIN
     doubled = any(s.zxid == kept.zxid and s.name != kept.name for s in unit.view.snapshots)
-    return shelf.open_snapshot(kept.member, _HISTORY, kept.name, kept.zxid, packed=packed or doubled)
+    return new_objects.open_snapshot(kept.member, _HISTORY, kept.name, kept.zxid, packed=packed or doubled)
 
 
 @dataclass(frozen=True)
@@ -117,7 +125,7 @@ def export_backup(
     logs = joined_files([log for log in view.logs if (log.member, log.history) == (chosen.name, history)])
     sink.start()
     files: list[tuple[ArchivedSnapshot | ArchivedLog, ...]] = [*((s,) for s in snapshots), *logs]
-    units = [ConvertUnit(view, pieces, sink.shelf) for pieces in files]
+    units = [ConvertUnit(view, pieces, sink.new_objects) for pieces in files]
     engine = engine_for(sum(unit.size_bytes for unit in units))
     stored = engine.map(convert_file, units, Converted, label="export", weight=lambda unit: unit.size_bytes)
     objects = [c.stored for c in stored]

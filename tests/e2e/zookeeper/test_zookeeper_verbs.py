@@ -10,7 +10,7 @@ import pytest
 from logkeep.embedded import zookeeper_boot
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.server.client import LiveNode
-from logkeep.zookeeper.verify.boot import Boot, RunningServer
+from logkeep.zookeeper.verify.boot import Boot, BootedServer
 from tests.support.cli.zookeeper_repository import Archived, archived, server_on
 from tests.support.zookeeper.tree_judge import logged
 from tests.support.zookeeper.tree_recorder import Recording, record
@@ -188,7 +188,7 @@ def test_a_drill_that_finds_another_tree_fails(own: Archived, monkeypatch: pytes
 
     def lying(version: str, cache: Path, _say: object = None) -> Boot:
         @contextmanager
-        def start(data_dir: Path) -> Iterator[RunningServer]:
+        def start(data_dir: Path) -> Iterator[BootedServer]:
             with real(version, cache)(data_dir) as server:
                 yield _WithoutOne(server)
 
@@ -202,7 +202,7 @@ def test_a_drill_that_finds_another_tree_fails(own: Archived, monkeypatch: pytes
 
 
 class _WithoutOne:
-    def __init__(self, server: RunningServer) -> None:
+    def __init__(self, server: BootedServer) -> None:
         self._server = server
 
     def nodes(self) -> Iterator[LiveNode]:

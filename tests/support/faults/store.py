@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from logkeep.errors import LogkeepError
 from logkeep.store.base import ObjectInfo, ObjectMetadata, ObjectWriter, Store
-from logkeep.store.delegating import DelegatingStore
+from logkeep.store.wrapper import DelegatingStore
 from tests.support.faults.plan import Fault, Plan, no_faults
 
 T = TypeVar("T")

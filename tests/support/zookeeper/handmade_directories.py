@@ -17,6 +17,7 @@ from logkeep.model.work import EngineFor
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.backup.server_files import MemberPlace
+from logkeep.zookeeper.bundle.layout import INFO, METADATA
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.model.sink import BackupSink
@@ -138,6 +139,12 @@ def bundled(
     with new_bundle(out, backup_id, clock=utc_now, tokens=random_token, codec=codec) as sink:
         done = taken(server, sink)
     return BundleView(sink.path), done
+
+
+def bundle_names(directory: Path) -> list[str]:
+    """The complete bundles in a directory, by their documents."""
+    names = [info.parents[1].name for info in directory.glob(f"*/{METADATA}/{INFO}")]
+    return sorted(name for name in names if not name.startswith("."))
 
 
 def content(view: BundleView) -> dict[str, bytes]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import txnlog
+from logkeep.formats.zookeeper.compression import opened
 from logkeep.formats.zookeeper.names import FileKind, parse_name
-from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader, SnapshotTail
 from logkeep.zookeeper.model.tree import Tree, tree_of
 

@@ -11,7 +11,7 @@ from logkeep.kafka.admin.offsets import LogBounds, log_bounds
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import failure
 from logkeep.kafka.client.frames import ReceiveBuffer
-from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts
+from logkeep.kafka.client.produce import API, VERSION, OutgoingBatch, parse, request_parts
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.datasets.formats import DatasetLog
@@ -86,7 +86,7 @@ class ClusterTopics:
         first = -1
         with self.cluster.open_own(found.leader) as connection:
             for at, size in zip(batches.positions.tolist(), batches.sizes.tolist(), strict=True):
-                connection.send_raw(API, VERSION, request_parts([Parcel(log, data[at : at + size])]))
+                connection.send_raw(API, VERSION, request_parts([OutgoingBatch(log, data[at : at + size])]))
                 (ack,) = parse(connection.receive_raw(ReceiveBuffer(_ANSWER_BYTES))).acks
                 if ack.error:
                     raise failure(ack.error, subject=str(log), doing=API, message=ack.said)

@@ -16,6 +16,7 @@ from logkeep.kafka.record.backup_view import KafkaBackupView
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.scan.plan import ScanSelection, plan_scan
 from logkeep.kafka.scan.read import read_range
+from logkeep.kafka.topic_selection import exact_pattern
 from logkeep.model.ranges import Range
 from logkeep.repository.backups.manifest import LogCut
 
@@ -41,7 +42,7 @@ def restore_selection(cut: ParticipantCut, archived: Iterable[LogCut]) -> Restor
     """
     starts = {(c.log.name, c.log.partition): c.start for c in archived}
     return RestoreSelection(
-        include=tuple(dict.fromkeys(_literal(log.topic) for log in cut.logs)),
+        include=tuple(dict.fromkeys(exact_pattern(log.topic) for log in cut.logs)),
         until_offsets=tuple(
             f"{log.topic}:{log.partition}={max(log.kept_to, starts.get((log.topic, log.partition), 0))}"
             for log in cut.logs
@@ -101,8 +102,3 @@ class TransitRestore:
         stamps = Stamps.of(self.cut.application)
         rows = batch.column("headers").to_pylist()
         return [stamps.source_of([(h["key"].decode("utf-8", "replace"), h["value"]) for h in row]) for row in rows]
-
-
-def _literal(name: str) -> str:
-    """A pattern that matches this name only."""
-    return name.replace(".", r"\.")

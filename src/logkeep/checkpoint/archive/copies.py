@@ -14,7 +14,6 @@ from logkeep.repository.backups.journal import UnitReceipt, put_receipt, read_re
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
-from logkeep.repository.chain.fold import Folded
 
 
 @dataclass(frozen=True)
@@ -93,13 +92,11 @@ def contradiction(stored: StoredCopy, request: CopyRequest) -> str:
     return ""
 
 
-def base_copy(
-    place: SourceRef, request: CopyRequest, partition: int, folded: Folded | None = None
-) -> PartitionCopy | None:
+def base_copy(place: SourceRef, request: CopyRequest, partition: int) -> PartitionCopy | None:
     """What the backup that this one continues has of a partition; None if it continues none. Raises Damaged."""
     if request.base is None:
         return None
-    entry = (folded or read_chain(place)).entry(request.base)
+    entry = read_chain(place).entry(request.base)
     if entry is None:
         return None
     record = read_application(place, read_manifest(place, entry))

@@ -14,7 +14,6 @@ from logkeep.repository.backups.certificate import MOST_NAMED
 Longs = npt.NDArray[np.int64]
 INDEX_BITS: Final = 20
 LARGEST_POSITION: Final = 1 << 43
-NO_LOW: Final = 0
 Pair = tuple[int, int]
 """Sender and receiver."""
 MessageSum = tuple[int, int, int]

@@ -152,17 +152,6 @@ def _order(world: SimWorld, backup_id: int, cut: list[int]) -> list[SimFinding]:
     return found
 
 
-def naive_orphans(plan: SchedulePlan, workload: Workload = SHOP) -> int:
-    """Orphans if all logs are cut at their ends at one moment that each partition reads at another time."""
-    world = SimWorld(plan, workload)
-    world.run()
-    sendings = [SendingFacts(s.partition, s.known) for s in world.transport.sendings]
-    logs = [log.everything for log in world.logs]
-    by_sending = Judge(logs, sendings, SENDING)
-    ends = [len(log) * (2 + number % 2) // 4 for number, log in enumerate(logs)]
-    return len(by_sending.orphans(ends))
-
-
 def shorten(outcome: ScheduleOutcome, workload: Workload = SHOP) -> ScheduleOutcome:
     """The shortest plan found that fails in the same way."""
     what, left = outcome.findings[0].what, _MOST_SHORTENINGS

@@ -1,5 +1,6 @@
-"""The archive of some schedules: the shipped actor, snapshot store, coordinator and restore, over files and a
-repository in memory. What they left is collected into the simulated store, where the judge looks for it.
+"""The archive of some schedules: shipped actor, snapshots, coordinator and restore, with a repository in memory.
+
+What they left is collected into the simulated store, where the judge looks for it.
 """
 
 from collections.abc import Iterator, Mapping

@@ -10,8 +10,8 @@ from logkeep.model.time import Clock
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts, create
 from logkeep.store.base import ObjectInfo, ObjectMetadata, ObjectWriter
-from logkeep.store.delegating import DelegatingStore, DelegatingWriter
 from logkeep.store.memory import MemoryStore
+from logkeep.store.wrapper import DelegatingStore, DelegatingWriter
 
 ValueT = TypeVar("ValueT")
 _TRIES = 3

@@ -358,7 +358,7 @@ VERBS: tuple[VerbEntry, ...] = (
     VerbEntry(
         "zeebe import",
         "logkeep.cli.verbs.zeebe.import_:import_",
-        "Import a backup of Zeebe into a repository: without what is behind its checkpoint, and only what is new.",
+        "Import a backup of Zeebe into a repository: logs up to its checkpoint, and only what is not archived yet.",
         "logkeep.cli.verbs.zeebe.archive_declarations:IMPORT",
     ),
     VerbEntry(

@@ -68,6 +68,10 @@ class LazyGroup(click.Group):
     def _names(self) -> list[str]:
         return list(dict.fromkeys(e.words.removeprefix(self._prefix).split()[0] for e in self._entries))
 
+    def longer_words(self, name: str) -> list[str]:
+        """The commands that end with this word: `kafka backup` and others for `backup`."""
+        return [e.words.removeprefix(self._prefix) for e in self._entries if e.words.endswith(f" {name}")]
+
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         words = self._prefix + name
         if ctx.parent is None and name == _HELP:

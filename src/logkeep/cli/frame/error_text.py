@@ -12,9 +12,10 @@ from pathlib import Path
 
 import click
 
+from logkeep.cli.frame.command_groups import LazyGroup
 from logkeep.cli.frame.logs import open_private, safe_traceback
 from logkeep.cli.terminal.console import one_line
-from logkeep.cli.terminal.messages import ENGLISH, Say, message
+from logkeep.cli.terminal.messages import ENGLISH, Translation, message
 from logkeep.cli.terminal.text import TerminalStyle, cell_width
 from logkeep.config.load import did_you_mean
 from logkeep.config.options import OPTIONS
@@ -28,7 +29,7 @@ _LABEL_WIDTH = len("error:")
 _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{o.short}") if flag}
 
 
-def as_text(error: LogkeepError, look: TerminalStyle, say: Say = ENGLISH) -> str:
+def as_text(error: LogkeepError, look: TerminalStyle, say: Translation = ENGLISH) -> str:
     """What happened, the subject and the remedy, where there is one: a line each, or wrapped on a narrow terminal."""
     labelled = (
         (message("error:"), "red", say.sentence(error.what)),
@@ -75,7 +76,10 @@ def from_click(error: click.ClickException, program: str = "logkeep") -> UsageEr
         what = f"there is no command {error.command_name}"
         group = context.command if context else None
         known = group.list_commands(context) if isinstance(group, click.Group) and context else []
+        longer = group.longer_words(error.command_name) if isinstance(group, LazyGroup) else []
         remedy = did_you_mean(error.command_name, known) or remedy
+        if longer:
+            remedy = f"did you mean {' or '.join(filter(None, (', '.join(longer[:-1]), longer[-1])))}?"
     elif isinstance(error, click.MissingParameter) and error.param is not None:
         what = f"{error.param.human_readable_name} is missing"
     elif isinstance(error, click.BadParameter) and error.param and isinstance(error.param.type, click.Choice):

@@ -23,7 +23,7 @@ from logkeep.cli.frame.signals import as_error, listen
 from logkeep.cli.frame.translated_help import context_with
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import silence, standard_console, unwritten
-from logkeep.cli.terminal.messages import ENGLISH, Say
+from logkeep.cli.terminal.messages import ENGLISH, Translation
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.config.places import Places
 from logkeep.errors import LogkeepError
@@ -48,7 +48,7 @@ class Program:
     error_json: Callable[[str, LogkeepError], str] = lambda _command, error: as_json(error)
     exit_code: Callable[[str, LogkeepError], int] = lambda _command, error: error.exit_code
     remedy: Callable[[LogkeepError], str] = lambda error: error.remedy
-    words: Callable[[TerminalStyle], Say] = lambda _style: ENGLISH
+    words: Callable[[TerminalStyle], Translation] = lambda _style: ENGLISH
     """The language of errors and help on a stream of this style."""
 
     def main(self) -> NoReturn:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import click
 
 from logkeep.cli.frame.world import World
-from logkeep.cli.terminal.messages import ENGLISH, Say
+from logkeep.cli.terminal.messages import ENGLISH, Translation
 from logkeep.cli.terminal.text import TerminalStyle, wrapped_by_width
 
 _WIDEST_FLAGS = 30
@@ -14,7 +14,7 @@ _WIDEST_FLAGS = 30
 class TranslatedHelp(click.HelpFormatter):
     """Writes the parts of a page that click and our commands hand to it."""
 
-    def __init__(self, say: Say, width: int | None = None, max_width: int | None = None) -> None:
+    def __init__(self, say: Translation, width: int | None = None, max_width: int | None = None) -> None:
         super().__init__(width=width, max_width=max_width)
         self._say = say
 
@@ -54,7 +54,7 @@ class TranslatedHelp(click.HelpFormatter):
         return [" " * indent + line for line in wrapped_by_width(text, max(self.width - indent, 20))]
 
 
-def context_with(words: Callable[[TerminalStyle], Say]) -> type[click.Context]:
+def context_with(words: Callable[[TerminalStyle], Translation]) -> type[click.Context]:
     """A context that writes help in the language of the terminal."""
 
     class TranslatedContext(click.Context):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from logkeep.cli.terminal.escaping import LONGEST_CELL, shown
-from logkeep.cli.terminal.messages import Say, message
+from logkeep.cli.terminal.messages import Translation, message
 from logkeep.cli.terminal.text import TerminalStyle, cell_width
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.model.condition import Condition
@@ -76,9 +76,9 @@ def title(text: str) -> list[str]:
     return [f"╔{rule}╗", f"║{' ' * (free // 2)}{text}{' ' * (free - free // 2)}║", f"╚{rule}╝", ""]
 
 
-def branches(lines: Sequence[str], indent: str = "  ") -> list[str]:
+def branches(lines: Sequence[str]) -> list[str]:
     """The lines as branches of one tree."""
-    return [f"{indent}{'├─' if place < len(lines) else '└─'} {line}" for place, line in enumerate(lines, 1)]
+    return [f"  {'├─' if place < len(lines) else '└─'} {line}" for place, line in enumerate(lines, 1)]
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -107,7 +107,9 @@ def _padded(cell: str, width: int) -> str:
     return cell + " " * (width - cell_width(cell))
 
 
-def condition_word(say: Say, condition: Condition, *, unproven_end: bool = False, read_back: bool = True) -> str:
+def condition_word(
+    say: Translation, condition: Condition, *, unproven_end: bool = False, read_back: bool = True
+) -> str:
     """`read_back`: the data was read since it was written, not only names and sizes."""
     unread = condition is Condition.VALID and not read_back
     more = [*([say("not read back")] if unread else []), *([say("unproven end")] if unproven_end else [])]
@@ -122,7 +124,7 @@ _SEVERITIES: Final = {
 }
 
 
-def finding_lines(say: Say, findings: Sequence[Finding]) -> list[str]:
+def finding_lines(say: Translation, findings: Sequence[Finding]) -> list[str]:
     """A sign, where, what and a remedy per finding, the gravest first; empty when there are none."""
     ordered = sorted(findings, key=lambda finding: list(_SEVERITIES).index(finding.severity))
     lines = [line for finding in ordered[:_MOST] for line in _finding(say, finding)]
@@ -131,7 +133,7 @@ def finding_lines(say: Say, findings: Sequence[Finding]) -> list[str]:
     return ["", say("Findings:"), *lines, *more] if lines else []
 
 
-def _finding(say: Say, finding: Finding) -> list[str]:
+def _finding(say: Translation, finding: Finding) -> list[str]:
     sign, word = _SEVERITIES[finding.severity]
     line = [f"  {sign} {say(word)} {shown(finding.where)}: {shown(say.sentence(finding.what))}"]
     return line + ([f"              {say('try: ')}{shown(say.sentence(finding.remedy))}"] if finding.remedy else [])

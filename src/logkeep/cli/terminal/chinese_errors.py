@@ -133,8 +133,8 @@ _PROGRAM: Final = {
     ),
 }
 _CONFIG: Final = {
-    "is nested too deeply": "嵌套过深",
-    "is not valid YAML: {}": "不是有效的 YAML: {}",
+    "the file is nested too deeply": "文件嵌套过深",
+    "the file is not valid YAML: {}": "文件不是有效的 YAML: {}",
     "must be a mapping of sections": "必须由若干节组成",
     "has a key that is not plain text": "有不是纯文本的键",
     "has the key {} twice": "键 {} 出现两次",

@@ -214,13 +214,13 @@ _VERIFY: Final = {
     "the end of this epoch is missing: whether its last transactions here were committed is not known": (
         "缺少此 epoch 的结束: 这里最后的事务是否已提交未知"
     ),
-    "transaction {} is not held": "备份中没有事务 {}",
+    "transaction {} is not archived": "备份中没有事务 {}",
     "no snapshot is exact at or before {}": "在 {} 或之前没有精确的 snapshot",
     "no transaction is held, and no snapshot": "备份中既没有事务，也没有 snapshot",
     "transactions are missing between {}": "{} 之间缺少事务",
     "no point in time can be restored from this backup": "此备份没有可恢复的时间点",
     "the backup holds neither snapshots nor logs": "备份中既没有 snapshot，也没有日志",
-    "what happened at that time is not held": "备份中没有那个时间的内容",
+    "the transactions of that time are not archived": "备份中没有那个时间的内容",
     "nothing proves that epoch {} ended with {}, so {} is out of reach": (
         "无法证明 epoch {} 结束于 {}，因此无法到达 {}"
     ),

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TextIO
 
 from logkeep.cli.terminal.escaping import LONGEST, LONGEST_QUESTION, shown, without_controls
-from logkeep.cli.terminal.messages import ENGLISH, Say, language_of, message
+from logkeep.cli.terminal.messages import ENGLISH, Translation, language_of, message
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.errors import Declined, UsageError
 from logkeep.model.redaction import redact
@@ -96,7 +96,7 @@ class Console:
         self._live = text if look.width is None else look.clipped(text, look.width - 1)
         self._write_err(f"{erase}{self._live}")
 
-    def warn(self, text: str, say: Say = ENGLISH) -> None:
+    def warn(self, text: str, say: Translation = ENGLISH) -> None:
         label = self.err_look.paint(say(message("warning:")), "yellow")
         self._print_above(f"{label} {one_line(say.sentence(text))}")
 

@@ -25,7 +25,7 @@ def language_of(environ: Mapping[str, str]) -> str:
     return "zh" if locale.partition(".")[0].partition("_")[0].lower() == "zh" else "en"
 
 
-class Say:
+class Translation:
     """Texts in one language."""
 
     def __init__(self, catalogue: Mapping[str, str], sentences: Callable[[str], str] = str) -> None:
@@ -51,10 +51,10 @@ class Say:
         return name + " " * max(_LABEL_WIDTH - cell_width(name), 1) + value
 
 
-ENGLISH = Say({})
+ENGLISH = Translation({})
 
 
-def words(style: TerminalStyle) -> Say:
+def words(style: TerminalStyle) -> Translation:
     """For a stream of this style: English where it cannot show Chinese characters."""
     if style.language != "zh" or not style.unicode:
         return ENGLISH
@@ -62,8 +62,8 @@ def words(style: TerminalStyle) -> Say:
 
 
 @cache
-def chinese() -> Say:
+def chinese() -> Translation:
     from logkeep.cli.terminal.chinese import CHINESE, COUNTED, SENTENCES  # noqa: PLC0415 - only for those who read it
     from logkeep.cli.terminal.sentences import Sentences  # noqa: PLC0415 - as above
 
-    return Say(CHINESE, Sentences(SENTENCES, COUNTED))
+    return Translation(CHINESE, Sentences(SENTENCES, COUNTED))

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from logkeep.cli.terminal.console import Console
-from logkeep.cli.terminal.messages import ENGLISH, Say
+from logkeep.cli.terminal.messages import ENGLISH, Translation
 from logkeep.cli.terminal.text import cell_width, duration, size
 from logkeep.model.work import COUNTED_BYTES, NoProgress, ProgressSink
 
@@ -27,20 +27,20 @@ _STALLED = 0.1
 
 
 def choose_progress(
-    mode: str, console: Console, monotonic: Monotonic, *, quiet: bool, say: Say = ENGLISH
+    mode: str, console: Console, monotonic: Monotonic, *, quiet: bool, say: Translation = ENGLISH
 ) -> ProgressSink:
     """`mode` is auto, always (also with -q) or never."""
     if mode == "never" or (quiet and mode != "always"):
         return NoProgress()
     if console.err_look.width is not None:
-        return Bar(console, monotonic, say)
-    return Lines(console, monotonic, say)
+        return ProgressBar(console, monotonic, say)
+    return ProgressLines(console, monotonic, say)
 
 
 class _Counts:
     """What both kinds count: totals and times, and the text made of them."""
 
-    def __init__(self, console: Console, monotonic: Monotonic, say: Say = ENGLISH) -> None:
+    def __init__(self, console: Console, monotonic: Monotonic, say: Translation = ENGLISH) -> None:
         self._console, self._monotonic, self._say = console, monotonic, say
         self._label, self._total_bytes, self._total_units = "", 0, 0
         self._bytes, self._units, self._failed = 0, 0, 0
@@ -148,7 +148,7 @@ class RecentRate:
         return done / self.span_s if self.span_s >= _LEAST_RATE_S else None
 
 
-class Bar(_Counts):
+class ProgressBar(_Counts):
     """One live line at the bottom of the terminal."""
 
     def update(self, done_bytes: int, done_units: int, failed_attempts: int) -> None:
@@ -180,7 +180,7 @@ class Bar(_Counts):
         return look.width is None or cell_width(look.text(line)) < look.width
 
 
-class Lines(_Counts):
+class ProgressLines(_Counts):
     """For log files and cron mails: a line at the start, every 30 s, when an attempt fails, and at the end."""
 
     def update(self, done_bytes: int, done_units: int, failed_attempts: int) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, finding_lines, fit_terminal
-from logkeep.cli.terminal.messages import Say, message, words
+from logkeep.cli.terminal.messages import Translation, message, words
 from logkeep.cli.terminal.text import TerminalStyle, count, duration, size
 from logkeep.cli.zkbackup.claims import claims, document_bytes
 from logkeep.cli.zkbackup.command import CommandRun
@@ -29,7 +29,6 @@ from logkeep.cli.zkbackup.options import (
     MAX_RECORD_SIZE,
     OUTPUT_DIR,
     TIMEOUT,
-    VALIDATION_TIMEOUT,
     VERIFY,
 )
 from logkeep.cli.zkbackup.verify_run import check_bundle
@@ -50,7 +49,7 @@ from logkeep.zookeeper.server.client import server_state
 from logkeep.zookeeper.server.four_letter import four_letter
 from logkeep.zookeeper.verify.recorded_losses import is_of_the_backup
 from logkeep.zookeeper.verify.run import Level
-from logkeep.zookeeper.verify.verdict import Judged
+from logkeep.zookeeper.verify.verdict import JudgedBackup
 
 _OUTCOMES = {
     0: (GOOD, message("Backup completed")),
@@ -65,7 +64,7 @@ _SECRETS = message("keytabs are never copied; key stores, private keys and passw
 def backup_text(
     bundle: Path,
     done: ZooKeeperBackupDone,
-    checked: Judged,
+    checked: JudgedBackup,
     took_s: float,
     code: int,
     look: TerminalStyle,
@@ -96,7 +95,7 @@ def backup_text(
     return fit_terminal(lines, look)
 
 
-def _facts(say: Say, gathered: Gathered, took_s: float) -> list[str]:
+def _facts(say: Translation, gathered: Gathered, took_s: float) -> list[str]:
     member = gathered.members[0]
     stored = [*(placed.stored for placed in gathered.snapshots), *(placed.stored for placed in gathered.logs)]
     plain, kept = sum(s.plain_bytes for s in stored), sum(s.size_bytes for s in stored)
@@ -116,7 +115,7 @@ def _facts(say: Say, gathered: Gathered, took_s: float) -> list[str]:
     ]
 
 
-def _configuration(say: Say, gathered: Gathered, wanted: bool) -> list[str]:
+def _configuration(say: Translation, gathered: Gathered, wanted: bool) -> list[str]:
     if not wanted:
         return [say.labelled("Config", say("not copied; --include-config copies zoo.cfg, myid and similar files"))]
     files = say.plural(len(gathered.config), "file")
@@ -171,13 +170,15 @@ def _rounds(run: CommandRun) -> RoundSettings:
     )
 
 
-def _checked(run: CommandRun, bundle: Path) -> Judged:
+def _checked(run: CommandRun, bundle: Path) -> JudgedBackup:
     """Without --verify only the documents are checked: whether the files that they name exist and can be restored."""
     level = Level.DATA if run[VERIFY] else Level.FILES
-    return check_bundle(BundleView(bundle), level, run, VALIDATION_TIMEOUT)
+    return check_bundle(BundleView(bundle), level, run)
 
 
-def _answer(run: CommandRun, bundle: Path, done: ZooKeeperBackupDone, checked: Judged, took_s: float) -> CommandAnswer:
+def _answer(
+    run: CommandRun, bundle: Path, done: ZooKeeperBackupDone, checked: JudgedBackup, took_s: float
+) -> CommandAnswer:
     known = claims(bundle)
     code = exit_code(done, checked, auto_repair=run[AUTO_REPAIR])
     samples = backup_samples(
@@ -196,7 +197,7 @@ def _answer(run: CommandRun, bundle: Path, done: ZooKeeperBackupDone, checked: J
     return CommandAnswer(document, text, code, samples)
 
 
-def exit_code(done: ZooKeeperBackupDone, checked: Judged, *, auto_repair: bool) -> int:
+def exit_code(done: ZooKeeperBackupDone, checked: JudgedBackup, *, auto_repair: bool) -> int:
     """Lost transactions take precedence over a failed check, and that over a warning."""
     codes = {finding.code for finding in done.findings}
     if done.exit_code == 21:
@@ -208,7 +209,7 @@ def exit_code(done: ZooKeeperBackupDone, checked: Judged, *, auto_repair: bool) 
     return done.exit_code or checked.exit_code or (2 if "active-tail" in codes and not auto_repair else 0)
 
 
-def _document(bundle: Path, checked: Judged, code: int) -> dict[str, Any]:
+def _document(bundle: Path, checked: JudgedBackup, code: int) -> dict[str, Any]:
     """The backup's own document, with its directory and the result of the check."""
     whole: dict[str, Any] = msgspec.json.decode(document_bytes(bundle))
     return {

@@ -32,7 +32,7 @@ _WORDS: Final = {
 
 
 @dataclass(frozen=True)
-class Fixed:
+class FixedBundle:
     """`view`: the bundle as it is now."""
 
     view: BundleView
@@ -45,9 +45,9 @@ class Fixed:
     """Transactions are lost for good, or points in time can no longer be restored."""
 
 
-def fix(view: BundleView, run: CommandRun) -> Fixed:
+def fix(view: BundleView, run: CommandRun) -> FixedBundle:
     if not view.intact:  # a wrong checksum in the document would make a good file a damaged one
-        return Fixed(view, messages=("nothing was repaired: the document was changed since it was written",))
+        return FixedBundle(view, messages=("nothing was repaired: the document was changed since it was written",))
     sink = BundleRepairSink(view, run.clock, run.token)
     checks = check_data(view, check_files(view), lambda _: None)
     beside = helpful_backups(view, neighbours(view.path), checks) if checks.unusable else ()
@@ -55,14 +55,14 @@ def fix(view: BundleView, run: CommandRun) -> Fixed:
     messages = [_repair_text(each) for each in done.repairs]
     messages += [f"{snapshot.name}: restored from another backup, byte for byte" for snapshot in done.copied]
     names = {snapshot.name for snapshot in done.dropped}
-    given_up = [note for note in repair_notes(view.path) if note.kind == DROPPED and note.of in names]
-    messages += [_dropped_text(note) for note in given_up]
-    return Fixed(
+    dropped = [note for note in repair_notes(view.path) if note.kind == DROPPED and note.of in names]
+    messages += [_dropped_text(note) for note in dropped]
+    return FixedBundle(
         BundleView(view.path),
         repaired=len(done.repairs) + len(done.copied),
         dropped=len(done.dropped),
         messages=tuple(messages),
-        lost=bool(done.lost) or any(note.unreachable for note in given_up),
+        lost=bool(done.lost) or any(note.unreachable for note in dropped),
     )
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, branches, columns, condition_word, fit_terminal, title
-from logkeep.cli.terminal.messages import Say, message, words
+from logkeep.cli.terminal.messages import Translation, message, words
 from logkeep.cli.terminal.text import TerminalStyle, size
 from logkeep.cli.zkbackup.bundles import find, moment_of
 from logkeep.cli.zkbackup.claims import INFO, ClaimedLog, Claims, claims, document_bytes
@@ -87,7 +87,7 @@ def _text(directory: Path, known: Claims, look: TerminalStyle) -> str:
     return fit_terminal(lines, look)
 
 
-def _restore(say: Say, directory: Path, known: Claims) -> list[str]:
+def _restore(say: Translation, directory: Path, known: Claims) -> list[str]:
     parts = _command_parts(directory, known)
     if parts:
         begin = "  zkbackup restore "
@@ -100,7 +100,7 @@ def _restore(say: Say, directory: Path, known: Claims) -> list[str]:
     return [say("Its end cannot be restored. To see what can, and what --fix may repair:"), f"  {checking}"]
 
 
-def _basics(say: Say, known: Claims, look: TerminalStyle) -> list[str]:
+def _basics(say: Translation, known: Claims, look: TerminalStyle) -> list[str]:
     zxid = known.backup_zxid.decimal
     taken = f"{moment_of(known).astimezone(look.zone):%Y-%m-%d %H:%M:%S %z}"
     return [
@@ -113,7 +113,7 @@ def _basics(say: Say, known: Claims, look: TerminalStyle) -> list[str]:
     ]
 
 
-def _files(say: Say, known: Claims) -> list[str]:
+def _files(say: Translation, known: Claims) -> list[str]:
     snapshots, logs = known.files.snapshots, known.files.txnlogs
     shown = [(s.name, f"ZXID: {s.zxid}", size(s.size)) for s in snapshots]
     return [
@@ -126,13 +126,13 @@ def _files(say: Say, known: Claims) -> list[str]:
     ]
 
 
-def _log(say: Say, log: ClaimedLog) -> tuple[str, ...]:
+def _log(say: Translation, log: ClaimedLog) -> tuple[str, ...]:
     mark = "" if log.status in {"valid", "truncated", ""} else f"{FAIR} {log.status}"
     where = f"ZXID: {log.start_zxid}~{log.end_zxid}"
     return log.name, where, size(log.size), say.plural(log.transaction_count, "txn"), mark
 
 
-def _validation(say: Say, known: Claims, condition: Condition) -> list[str]:
+def _validation(say: Translation, known: Claims, condition: Condition) -> list[str]:
     found = known.validation
     word = condition_word(say, condition, unproven_end=found.unproven_end, read_back=found.enabled)
     return [
@@ -144,7 +144,7 @@ def _validation(say: Say, known: Claims, condition: Condition) -> list[str]:
     ]
 
 
-def _quality(say: Say, known: Claims, condition: Condition) -> list[str]:
+def _quality(say: Translation, known: Claims, condition: Condition) -> list[str]:
     found = known.validation
     if _unverified(known):
         return [say("Quality score: not known"), ""]

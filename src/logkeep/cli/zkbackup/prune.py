@@ -13,7 +13,7 @@ from typing import Any
 
 from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import CONDITION_WORDS, GOOD, SIGNS, branches, columns, fit_terminal, title
-from logkeep.cli.terminal.messages import Say, words
+from logkeep.cli.terminal.messages import Translation, words
 from logkeep.cli.terminal.text import TerminalStyle, size
 from logkeep.cli.zkbackup.bundles import ListedBundle, list_bundles
 from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
@@ -80,7 +80,7 @@ def prune(run: CommandRun) -> CommandAnswer:
     return CommandAnswer(_document(plan, dry_run=False), lambda look: _text(plan, look), 2 if plan.failed else 0)
 
 
-def _question(say: Say, plan: _Plan) -> str:
+def _question(say: Translation, plan: _Plan) -> str:
     rest = ", ".join(path.name for path in plan.left_over)
     backups = say.plural(len(plan.of(Fate.DELETE)), "backup")
     if rest:
@@ -166,7 +166,7 @@ def _text(plan: _Plan, look: TerminalStyle, *, dry_run: bool = False) -> str:
     return fit_terminal(lines, look)
 
 
-def _unknown(say: Say, skipped: Sequence[ListedBundle]) -> list[str]:
+def _unknown(say: Translation, skipped: Sequence[ListedBundle]) -> list[str]:
     """How to verify the backups that never were: until then they are always kept."""
     unknown = [one for one in skipped if one.condition is Condition.UNVERIFIED]
     command = "zkbackup verify --backup-dir"
@@ -174,7 +174,7 @@ def _unknown(say: Say, skipped: Sequence[ListedBundle]) -> list[str]:
     return [f"  {say(one.problem) if one.problem else never}: {command} {shell_word(one.directory)}" for one in unknown]
 
 
-def _plan_lines(say: Say, plan: _Plan) -> list[str]:
+def _plan_lines(say: Translation, plan: _Plan) -> list[str]:
     eligible, beyond = plan.of(Fate.DELETE, Fate.SKIP), plan.of(Fate.DELETE, Fate.SKIP, Fate.PROTECTED)
     lines = [*title(say("Prune old backups")), say("Backup directory: {base}", base=plan.base)]
     lines += [say("Policy: {policy}", policy=_policy(say, plan.rules)), "", say("Found:")]
@@ -190,14 +190,14 @@ def _plan_lines(say: Say, plan: _Plan) -> list[str]:
     return lines
 
 
-def _policy(say: Say, rules: BundleRetention) -> str:
+def _policy(say: Translation, rules: BundleRetention) -> str:
     days = say.plural(rules.keep_days, "day")
     age = say("keep {days}", days=days) if rules.keep_days else say("keep any age")
     most = say(", at most {count}", count=rules.keep_count) if rules.keep_count else ""
     return age + most + say(", at least {count}", count=rules.keep_min_count)
 
 
-def _row(say: Say, one: ListedBundle, plan: _Plan) -> tuple[str, str, str, str]:
+def _row(say: Translation, one: ListedBundle, plan: _Plan) -> tuple[str, str, str, str]:
     age = say("{days} old", days=say.plural((plan.now - one.taken).days, "day"))
     skipped = say("{status} (skipped)", status=say(CONDITION_WORDS[one.condition]))
     why = skipped if one in plan.of(Fate.SKIP) else ", ".join(map(say.sentence, plan.reasons(one.name)))

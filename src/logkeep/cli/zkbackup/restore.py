@@ -35,7 +35,6 @@ from logkeep.cli.zkbackup.options import (
     SKIP_VERIFY,
     TO_TIME,
     TO_ZXID,
-    VALIDATION_TIMEOUT,
     VERIFY_BEFORE_RESTORE,
     ZK_VERSION,
 )
@@ -126,7 +125,7 @@ def _options(run: CommandRun) -> ZooKeeperRestoreOptions:
 
 def _path(run: CommandRun, view: BundleView) -> RestorePath:
     """What is replayed. Raises RestoreFailed, with the points in time that can be restored instead."""
-    holdings = usable_holdings(view, run, verify=_verifies(run), timeout=VALIDATION_TIMEOUT)
+    holdings = usable_holdings(view, run, verify=_verifies(run))
     times = LogTimes(view)
     found = plan(holdings, _wanted(run), times, believe=run[BELIEVE])
     if isinstance(found, RestoreRefused):
@@ -283,7 +282,7 @@ def plan_document(view: BundleView, prepared: PreparedRestore) -> dict[str, Any]
         "epoch": planned.epoch,
         "proof": path.proof.value,
         "labels": list(path.labels),
-        "stands_at": _moment(path.stands_at.zxid, path.stands_at.time_ms),
+        "stands_at": _moment(path.last_restored.zxid, path.last_restored.time_ms),
         "next_left_out": _moment(path.next_left_out.zxid, path.next_left_out.time_ms) if path.next_left_out else None,
         "nodes": planned.nodes,
         "size_bytes": planned.size_bytes,

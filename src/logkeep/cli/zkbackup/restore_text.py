@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, finding_lines, fit_terminal, title
-from logkeep.cli.terminal.messages import Say, message, words
+from logkeep.cli.terminal.messages import Translation, message, words
 from logkeep.cli.terminal.text import TerminalStyle, size
 from logkeep.errors import LogkeepError
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -27,7 +27,7 @@ def plan_text(view: BundleView, prepared: PreparedRestore, look: TerminalStyle) 
     lines = [
         *title(say("Restore plan")),
         say.labelled("Backup", backup),
-        say.labelled("Tree at", f"{path.stands_at}, {', '.join(map(say.sentence, [path.proof, *path.labels]))}"),
+        say.labelled("Tree at", f"{path.last_restored}, {', '.join(map(say.sentence, [path.proof, *path.labels]))}"),
         *_left_out(say, path),
         f"            {say.plural(planned.nodes, 'znode')}, {size(planned.size_bytes)}, "
         + say("sessions: {sessions}", sessions=planned.sessions),
@@ -43,26 +43,26 @@ def plan_text(view: BundleView, prepared: PreparedRestore, look: TerminalStyle) 
     return fit_terminal(lines, look)
 
 
-def _obstacle(say: Say, error: LogkeepError) -> str:
+def _obstacle(say: Translation, error: LogkeepError) -> str:
     where = f"{error.subject}: " if error.subject else ""
     remedy = f"({say('try: ')}{say.sentence(error.remedy)})"
     return f"{BAD} {say('in the way: ')}{where}{say.sentence(error.what)} {remedy}"
 
 
-def _left_out(say: Say, path: RestorePath) -> list[str]:
+def _left_out(say: Translation, path: RestorePath) -> list[str]:
     if not path.next_left_out:
         return []
     return [say.labelled("Left out", say("{moment} and everything later", moment=path.next_left_out))]
 
 
-def _replaced(say: Say, held: TargetContents) -> str:
+def _replaced(say: Translation, held: TargetContents) -> str:
     if held.empty:
         return say("nothing")
     there = f"{say.plural(held.snapshots, 'snapshot')}, {say.plural(held.logs, 'log')}"
     return say("{files}; kept beside the new data", files=there)
 
 
-def _unchecked(say: Say, unchecked: Sequence[str]) -> list[str]:
+def _unchecked(say: Translation, unchecked: Sequence[str]) -> list[str]:
     return [f"{FAIR} {say('not checked: ')}{say.sentence(what)}" for what in unchecked]
 
 
@@ -102,7 +102,7 @@ def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path | None, 
     return fit_terminal(lines, look)
 
 
-def _receipt_lines(say: Say, receipt: RestoreReceipt) -> list[str]:
+def _receipt_lines(say: Translation, receipt: RestoreReceipt) -> list[str]:
     digests, transactions = receipt.digests_compared, receipt.transactions
     compared = say(
         "{digests} compared over {transactions}",
@@ -120,7 +120,7 @@ def _receipt_lines(say: Say, receipt: RestoreReceipt) -> list[str]:
     ]
 
 
-def _expected(say: Say, receipt: RestoreReceipt) -> str:
+def _expected(say: Translation, receipt: RestoreReceipt) -> str:
     expected = say("   expected, until the first session: {zxid}", zxid=hex_zxid(receipt.named_zxid))
     if receipt.zxid == receipt.named_zxid:
         return expected

@@ -23,7 +23,7 @@ from logkeep.zookeeper.bundle.info_file import document_of, replace_document
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.verify.run import Level
-from logkeep.zookeeper.verify.verdict import DeeperVerdict, Judged
+from logkeep.zookeeper.verify.verdict import DeeperVerdict, JudgedBackup
 
 _log = logging.getLogger(__name__)
 DEEPER: Final = "deeper"
@@ -79,7 +79,7 @@ def _badness(verdict: StoredVerdict) -> tuple[bool, int, int]:
     return verdict.condition is not Condition.DAMAGED, verdict.score, -depth(verdict.level)
 
 
-def store_verdict(view: BundleView, verdict: Judged, now: datetime, *, replace: bool) -> DeeperVerdict | None:
+def store_verdict(view: BundleView, verdict: JudgedBackup, now: datetime, *, replace: bool) -> DeeperVerdict | None:
     """Store the verdict that counts from now on, and add to the log; a read-only bundle stays as it is.
 
     Returns the verdict of an earlier, deeper verification where it is worse and still counts. `replace`: a repair
@@ -101,7 +101,7 @@ def store_verdict(view: BundleView, verdict: Judged, now: datetime, *, replace: 
     return counts.as_deeper if counts is not new and worse else None
 
 
-def validation(view: BundleView, verdict: Judged, now: datetime) -> dict[str, Any]:
+def validation(view: BundleView, verdict: JudgedBackup, now: datetime) -> dict[str, Any]:
     """The field `validation` of the document. A check of names and sizes alone does not count as enabled.
 
     Files that were already damaged in the source count too: what is archived of them is good, but not complete.
@@ -111,7 +111,7 @@ def validation(view: BundleView, verdict: Judged, now: datetime) -> dict[str, An
     kept = len(view.snapshots) + len(view.logs)
     return {
         "enabled": verified.reads_data,
-        "total_files": kept + verdict.given_up,
+        "total_files": kept + verdict.dropped,
         "valid_files": max(kept - verified.damaged_files, 0),
         "corrupted_files": verdict.damaged_files + broken + repaired,
         "repaired_files": verdict.repaired_files,
@@ -129,7 +129,7 @@ def validation(view: BundleView, verdict: Judged, now: datetime) -> dict[str, An
     }
 
 
-def _lines(verdict: Judged, now: datetime) -> list[str]:
+def _lines(verdict: JudgedBackup, now: datetime) -> list[str]:
     when = rfc3339(now)
     level = verdict.verified.level
     head = f"{when} verified at level {level}: {verdict.condition}, quality {verdict.score}/100\n"

@@ -9,12 +9,12 @@ import msgspec
 
 from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, finding_lines, fit_terminal, title
-from logkeep.cli.terminal.messages import Say, message, words
+from logkeep.cli.terminal.messages import Translation, message, words
 from logkeep.cli.terminal.text import TerminalStyle, size
 from logkeep.cli.zkbackup.command import CommandRun
-from logkeep.cli.zkbackup.fix import Fixed, fix
+from logkeep.cli.zkbackup.fix import FixedBundle, fix
 from logkeep.cli.zkbackup.metrics import verify_samples
-from logkeep.cli.zkbackup.options import BACKUP_DIR, FIX, LEVEL, VALIDATION_TIMEOUT
+from logkeep.cli.zkbackup.options import BACKUP_DIR, FIX, LEVEL
 from logkeep.cli.zkbackup.verify_run import check_bundle
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
@@ -24,7 +24,7 @@ from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.timeline.plan import Interval
 from logkeep.zookeeper.verify.run import Level
-from logkeep.zookeeper.verify.verdict import Judged
+from logkeep.zookeeper.verify.verdict import JudgedBackup
 
 _ASSESSMENT = {
     Condition.VALID: (GOOD, message("the backup can be restored")),
@@ -40,7 +40,7 @@ _ADVICE = {
 _CHANGED = message("take a new backup now; before a restore from this one, recover its document as the finding says")
 
 
-def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: TerminalStyle) -> str:
+def verify_text(view: BundleView, checked: JudgedBackup, repairs: list[str], look: TerminalStyle) -> str:
     say, info, findings = words(look), view.info, checked.findings
     status = condition_word(
         say, checked.condition, unproven_end=checked.unproven_end, read_back=checked.verified.reads_data
@@ -63,15 +63,15 @@ def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: Ter
     return fit_terminal(lines, look)
 
 
-def _document(say: Say, checked: Judged) -> str:
+def _document(say: Translation, checked: JudgedBackup) -> str:
     changed = checked.verified.document_changed
     state = f"{BAD} {say('changed since it was written')}" if changed else f"{GOOD} {say('valid')}"
     return say("Document: {state}", state=state)
 
 
-def _assessment(say: Say, checked: Judged) -> str:
-    if checked.standing is not None:
-        levels = {"earlier": checked.standing.level, "level": checked.level}
+def _assessment(say: Translation, checked: JudgedBackup) -> str:
+    if checked.deeper is not None:
+        levels = {"earlier": checked.deeper.level, "level": checked.level}
         return f"{BAD} " + say(
             "level {earlier} found damage before; level {level} is not deep enough to clear it", **levels
         )
@@ -80,15 +80,15 @@ def _assessment(say: Say, checked: Judged) -> str:
     return f"{sign} {say(text)}"
 
 
-def _advice(say: Say, view: BundleView, checked: Judged, *, fixed: bool) -> list[str]:
+def _advice(say: Translation, view: BundleView, checked: JudgedBackup, *, fixed: bool) -> list[str]:
     """`fixed`: a repair has done what it can. A command has a line of its own, to be copied."""
     found = checked.verified
     if found.document_changed:
         return [f"  - {say(_CHANGED)}"]
     again = f"      zkbackup verify --backup-dir {shell_word(view.path)}"
     fixing = f"{again} --fix"
-    if checked.standing is not None and not found.damaged_files:
-        deeper = f"{again} --level {shell_word(checked.standing.level)}"
+    if checked.deeper is not None and not found.damaged_files:
+        deeper = f"{again} --level {shell_word(checked.deeper.level)}"
         return [
             say("  - to check whether the earlier damage is still there:"),
             deeper,
@@ -101,7 +101,7 @@ def _advice(say: Say, view: BundleView, checked: Judged, *, fixed: bool) -> list
     return [*(repairing if found.damaged_files and not fixed else []), f"  - {say(_ADVICE[checked.condition])}"]
 
 
-def _structure(say: Say, findings: tuple[Finding, ...]) -> str:
+def _structure(say: Translation, findings: tuple[Finding, ...]) -> str:
     missing = [f.where for f in findings if f.code == "object-missing" and f.severity is Severity.WARNING]
     without = f"{FAIR} {say('without {names}', names=', '.join(missing))}"
     return say("Directory: {state}", state=without if missing else f"{GOOD} {say('complete')}")
@@ -114,7 +114,7 @@ def _about(name: str, findings: tuple[Finding, ...]) -> Finding | None:
     return min(own, key=lambda f: order.index(f.severity), default=None)
 
 
-def _snapshot(say: Say, entry: SnapshotEntry, findings: tuple[Finding, ...]) -> str:
+def _snapshot(say: Translation, entry: SnapshotEntry, findings: tuple[Finding, ...]) -> str:
     facts = f"(ZXID: {entry.zxid}, {size(entry.size)})"
     wrong = _about(entry.name, findings)
     if wrong is None or wrong.severity is Severity.NOTE:
@@ -122,7 +122,7 @@ def _snapshot(say: Say, entry: SnapshotEntry, findings: tuple[Finding, ...]) -> 
     return f"  {entry.name}: {BAD if wrong.severity is Severity.DAMAGE else FAIR} {wrong.code} {facts}"
 
 
-def _log(say: Say, entry: LogEntry, findings: tuple[Finding, ...]) -> list[str]:
+def _log(say: Translation, entry: LogEntry, findings: tuple[Finding, ...]) -> list[str]:
     facts = f"({say.plural(entry.transaction_count, 'transaction')}, {size(entry.size)})"
     wrong = _about(entry.name, findings)
     if wrong is not None and wrong.severity is Severity.DAMAGE:
@@ -133,7 +133,7 @@ def _log(say: Say, entry: LogEntry, findings: tuple[Finding, ...]) -> list[str]:
     return [f"  {entry.name}: {GOOD} {say('valid')} {facts}", *note]
 
 
-def _coverage(say: Say, checked: Judged) -> list[str]:
+def _coverage(say: Translation, checked: JudgedBackup) -> list[str]:
     intervals = [i for found in checked.verified.reachable.values() for i in found]
     if not intervals:
         return [say("Coverage:"), f"  {BAD} {say('no point in time can be restored')}", ""]
@@ -148,7 +148,7 @@ def _coverage(say: Say, checked: Judged) -> list[str]:
     ]
 
 
-def _logs(say: Say, checked: Judged) -> str:
+def _logs(say: Translation, checked: JudgedBackup) -> str:
     if not checked.verified.old_hole:
         return f"{GOOD} {say('no gaps')}"
     if any(finding.code == "lost-transactions" for finding in checked.findings):
@@ -156,7 +156,7 @@ def _logs(say: Say, checked: Judged) -> str:
     return f"{FAIR} {say('the snapshot that an older part needs is lost')}"
 
 
-def _proof(say: Say, checked: Judged) -> list[str]:
+def _proof(say: Translation, checked: JudgedBackup) -> list[str]:
     found = checked.verified
     weaker = [f"  - {FAIR} {say.sentence(label)}" for label in found.labels]
     if not found.transactions:
@@ -166,7 +166,7 @@ def _proof(say: Say, checked: Judged) -> list[str]:
     return [replayed, *weaker]
 
 
-def verify_document(view: BundleView, checked: Judged, repairs: list[str]) -> dict[str, Any]:
+def verify_document(view: BundleView, checked: JudgedBackup, repairs: list[str]) -> dict[str, Any]:
     info, found = view.info, checked.verified
     kept = len(info.files.snapshots) + len(info.files.txnlogs)
     return {
@@ -179,14 +179,14 @@ def verify_document(view: BundleView, checked: Judged, repairs: list[str]) -> di
         "quality_score": checked.score,
         "restorable": checked.restorable,
         "unproven_end": checked.unproven_end,
-        "found_before": None if checked.standing is None else msgspec.to_builtins(checked.standing),
+        "found_before": None if checked.deeper is None else msgspec.to_builtins(checked.deeper),
         "files": {
             "snapshots": [_entry(e.name, e.zxid, e.size, checked.findings) for e in info.files.snapshots],
             "txnlogs": [_log_entry(e, checked.findings) for e in info.files.txnlogs],
         },
         "validation": {
             "enabled": found.reads_data,
-            "total_files": kept + checked.given_up,
+            "total_files": kept + checked.dropped,
             "valid_files": max(kept - found.damaged_files, 0),
             "corrupted_files": checked.damaged_files,
             "repaired_files": checked.repaired_files,
@@ -231,7 +231,7 @@ def _interval(interval: Interval) -> dict[str, Any]:
 def verify(run: CommandRun) -> CommandAnswer:
     started = run.world.monotonic()
     view = BundleView(run.required(BACKUP_DIR, "--backup-dir").absolute())
-    fixed = fix(view, run) if run[FIX] else Fixed(view)
+    fixed = fix(view, run) if run[FIX] else FixedBundle(view)
     checked = _checked(run, fixed)
     code = 10 if fixed.lost else checked.exit_code or (2 if fixed.repaired or fixed.dropped else 0)
     samples = verify_samples(
@@ -244,7 +244,7 @@ def verify(run: CommandRun) -> CommandAnswer:
     return CommandAnswer(document, lambda look: verify_text(fixed.view, checked, messages, look), code, samples)
 
 
-def _checked(run: CommandRun, fixed: Fixed) -> Judged:
+def _checked(run: CommandRun, fixed: FixedBundle) -> JudgedBackup:
     level = Level(run[LEVEL])
     with ExitStack() as stack:
         boot, scratch = None, None
@@ -254,6 +254,6 @@ def _checked(run: CommandRun, fixed: Fixed) -> Judged:
             boot = boot_of(fixed.view.info.zookeeper.version, run.cache)
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zkbackup-boot-"))) / "data"
         return check_bundle(
-            fixed.view, level, run, VALIDATION_TIMEOUT, boot=boot, scratch=scratch, repaired=fixed.repaired,
+            fixed.view, level, run, boot=boot, scratch=scratch, repaired=fixed.repaired,
             changed=bool(fixed.repaired or fixed.dropped),
         )  # fmt: skip

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import NoReturn
 
 from logkeep.cli.zkbackup.command import CommandRun
-from logkeep.cli.zkbackup.options import ZkOption
+from logkeep.cli.zkbackup.options import VALIDATION_TIMEOUT
 from logkeep.cli.zkbackup.structure import check_structure, find_dropped
 from logkeep.cli.zkbackup.verdict import store_verdict
 from logkeep.errors import VerificationFailed
@@ -26,34 +26,31 @@ from logkeep.zookeeper.timeline.survey import survey
 from logkeep.zookeeper.verify.boot import Boot
 from logkeep.zookeeper.verify.recorded_losses import missing_when_taken
 from logkeep.zookeeper.verify.run import Level, verify
-from logkeep.zookeeper.verify.verdict import Judged, judge, with_standing
+from logkeep.zookeeper.verify.verdict import JudgedBackup, judge, with_deeper_verdict
 
 
 def check_bundle(
     view: BundleView,
     level: Level,
     run: CommandRun,
-    timeout: ZkOption[int | None],
     *,
     boot: Boot | None = None,
     scratch: Path | None = None,
     repaired: int = 0,
     changed: bool = False,
-) -> Judged:
+) -> JudgedBackup:
     """Verify, and store the verdict. `repaired`: number of files that were just repaired. `changed`: a repair changed
     the backup, so earlier verdicts no longer apply."""
-    with at_most(run[timeout]), _progress(run, view, "verify") as progress:
+    with at_most(run[VALIDATION_TIMEOUT]), _progress(run, view, "verify") as progress:
         known = [*check_structure(view), *find_dropped(view)]
         verified = verify(view, level, known=known, boot=boot, scratch=scratch, progress=progress)
     files = view.info.validation.repaired_files + repaired
-    given_up = sum(note.kind == DROPPED for note in repair_notes(view.path))
+    dropped = sum(note.kind == DROPPED for note in repair_notes(view.path))
     notes = bool(repair_notes(view.path))
     missing = list(missing_when_taken(view.info.findings, verified, view.members, repaired=notes))
-    checked = judge(
-        verified, end=end_of(view), where=view.name, repaired_files=files, given_up=given_up, missing=missing
-    )
+    checked = judge(verified, end=end_of(view), where=view.name, repaired_files=files, dropped=dropped, missing=missing)
     before = store_verdict(view, checked, run.clock(), replace=changed)
-    return checked if before is None else with_standing(checked, before, view.name)
+    return checked if before is None else with_deeper_verdict(checked, before, view.name)
 
 
 def end_of(view: BundleView) -> int:
@@ -62,7 +59,7 @@ def end_of(view: BundleView) -> int:
     return max([view.info.backup_zxid.decimal, *(log.last for log in view.logs), *lost])
 
 
-def usable_holdings(view: BundleView, run: CommandRun, *, verify: bool, timeout: ZkOption[int | None]) -> Holdings:
+def usable_holdings(view: BundleView, run: CommandRun, *, verify: bool) -> Holdings:
     """The files that a restore may use, without the damaged ones. Raises Damaged where the document itself was changed;
     without `verify` that is a warning."""
     if verify:
@@ -71,7 +68,7 @@ def usable_holdings(view: BundleView, run: CommandRun, *, verify: bool, timeout:
         run.warn(f"{layout.METADATA}/{layout.INFO}: {CHANGED}")
     objects = check_files(view)
     if verify:
-        with at_most(run[timeout]), _progress(run, view, "verify") as progress:
+        with at_most(run[VALIDATION_TIMEOUT]), _progress(run, view, "verify") as progress:
             objects = check_data(view, objects, progress)
     for seen in objects.seen:
         run.warn(f"{seen.finding.where}: {seen.finding.what}")

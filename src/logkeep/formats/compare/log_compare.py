@@ -16,8 +16,6 @@ from logkeep.formats.compare.log_compare_kernels import NOT_THERE, OTHER, SAME, 
 from logkeep.formats.kafka.batches import CONTROL, Batches, BatchStretch, Longs, walk
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
 
-FOR_EVER = 2**63 - 1
-
 
 def warm() -> None:
     """Compile and store every kernel before parallel processes need it."""

@@ -54,7 +54,6 @@ _FAMILY, _PLAIN, _FRAMED = b"LKBIDX", b"01", b"02"
 _COUNT = struct.Struct("<I")
 _HEAD = struct.Struct("<8sII")
 _LEVEL = 6
-_MAX_OFFSET = 2**63 - 1
 
 Flags = npt.NDArray[np.bool_]
 

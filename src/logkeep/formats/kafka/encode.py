@@ -34,7 +34,7 @@ class Encoded:
 
 
 def encode(records: RecordColumns, groups: Longs) -> Encoded:
-    """A batch for each group of rows. Groups have records, rise and do not overlap.
+    """A batch for each group of rows. Groups are not empty, in order, and do not overlap.
 
     A batch much larger than the one that its records came from could be more than the target accepts. It is
     halved, and its halves likewise; a single record is not split.

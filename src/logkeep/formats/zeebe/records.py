@@ -7,17 +7,14 @@ buffer that the row was read from, so values are read while the buffer is there.
 from dataclasses import dataclass
 from enum import IntEnum
 
-import msgspec
 import numpy as np
 
-from logkeep.errors import Damaged
 from logkeep.formats.zeebe import frame_kernels as kernels
 from logkeep.formats.zeebe.frame_kernels import Bytes, Longs
 from logkeep.formats.zeebe.value_kernels import name_hash, read_fields
 
 MISSING = -(1 << 63)
 """A field that the value does not have."""
-MAX_VALUE = 4 << 20
 
 
 class ZeebeRecordType(IntEnum):
@@ -73,16 +70,6 @@ def fields(buffer: Bytes, rows: Longs, names: tuple[str, ...]) -> tuple[Longs, i
     hashes = np.array([name_hash(name.encode()) for name in names], np.int64)
     wrong = read_fields(buffer, rows, hashes, found) if len(rows) else -1
     return found, None if wrong < 0 else int(wrong)
-
-
-def value_of(buffer: Bytes, row: Longs) -> dict[str, object]:
-    """A whole value, decoded. Raises Damaged. Not for many records."""
-    at, size = int(row[kernels.VALUE_AT]), int(row[kernels.VALUE_SIZE])
-    try:
-        return msgspec.msgpack.decode(buffer[at : at + min(size, MAX_VALUE)].tobytes(), type=dict[str, object])
-    except (msgspec.DecodeError, RecursionError) as error:
-        what = f"the value of the record at position {int(row[kernels.POSITION])} cannot be read"
-        raise Damaged(what) from error
 
 
 def checkpoints(buffer: Bytes, base: int, rows: Longs) -> list[CheckpointEntry]:

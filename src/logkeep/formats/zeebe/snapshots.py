@@ -14,7 +14,6 @@ from logkeep.errors import Damaged
 
 METADATA_FILE = "zeebe.metadata"
 MAX_CHECKSUMS = 4 << 20
-MAX_METADATA = 64 << 10
 _ID = re.compile(r"([0-9]{1,19})-([0-9]{1,19})-([0-9]{1,19})-([0-9]{1,19})(?:-([0-9a-z]{1,40}))?(?:-[0-9a-f]{1,16})?")
 _LINE = re.compile(r"(\S{1,255})\s+([0-9a-fA-F]{1,8})")
 

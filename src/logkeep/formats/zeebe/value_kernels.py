@@ -58,7 +58,16 @@ def read_item(  # noqa: PLR0911, PLR0912 - each form of a value returns its answ
     data: Bytes, at: Number, end: Number
 ) -> tuple[Number, Number, Number, Number]:
     """What the item at `at` is, where its content begins, its number or its length in bytes, and how many items follow
-    that belong to it."""
+    that belong to it.
+
+    The first byte says which form it has (numbers are big endian):
+    00-7f, e0-ff  a small number            80-8f, 90-9f, a0-bf  a map, list, text with its length in the low bits
+    c0, c2, c3    null, false, true         c1                   nothing, so the bytes are broken
+    c4-c6         bytes, length of 1-4      c7-c9                an extension, length of 1-4, a byte for its type
+    ca, cb        floating point            cc-cf, d0-d3         a number of 1-8 bytes, without and with a sign
+    d4-d8         an extension of 1-16      d9-db                a text, length of 1-4
+    dc, dd        a list, length of 2, 4    de, df               a map, length of 2, 4
+    """
     if at >= end:
         return I64(BROKEN), at, I64(0), I64(0)
     head, at, left = I64(data[U64(at)]), at + 1, end - at - 1

@@ -66,6 +66,10 @@ def hex_zxid(zxid: int) -> str:
     return f"0x{zxid:x}"
 
 
+def hex_or_none(zxid: int | None) -> str | None:
+    return None if zxid is None else hex_zxid(zxid)
+
+
 def follows(earlier: int, later: int) -> bool:
     """Whether `later` can be the transaction right after `earlier`: the next number, or the first of a later epoch.
 

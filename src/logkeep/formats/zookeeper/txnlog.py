@@ -34,7 +34,6 @@ __all__ = [
     "TransactionColumns",
     "bodies",
     "header",
-    "records_table",
     "scan",
     "tables",
 ]
@@ -144,14 +143,3 @@ def bodies(source: BinaryIO) -> Iterator[bytes]:
         data = records.data
         for at, size in zip(records.body_at.tolist(), records.body_bytes.tolist(), strict=True):
             yield bytes(data[at : at + size])
-
-
-def records_table(source: BinaryIO) -> dict[str, Longs]:
-    """The columns of all records of a log; `body_at` counts from the beginning of the file."""
-    names = ("zxid", "time_ms", "session", "cxid", "kind", "body_at", "body_bytes", "adler")
-    found: dict[str, list[Longs]] = {name: [np.empty(0, np.int64)] for name in names}
-    for records in tables(source):
-        for name in names:
-            column: Longs = getattr(records, name)
-            found[name].append(column + records.position if name == "body_at" else column)
-    return {name: np.concatenate(columns) for name, columns in found.items()}

@@ -186,7 +186,7 @@ def _find_us(_data: Bytes, at: int, end: int, *_: object) -> int:
 @kernel(_find_us)
 def find(data: Bytes, at: int, end: int, after: int, left: int, effort: int) -> tuple[int, int, int, int]:
     """The next good record with a zxid above `after`. Returns FOUND, MORE or GAVE_UP; where; its size or what is
-    needed to tell; and what is left of `effort`, the bytes that may be summed in vain: a file made for it could cost
+    needed to decide; and what is left of `effort`, the bytes that may be summed in vain: a file made for it could cost
     the square of its size.
     """
     while True:

@@ -138,14 +138,15 @@ def assemble(plan: Plan, results: Iterable[CopyResult], postponed: Collection[Lo
         for gap in j.gaps
     ]
     reached = {j.log: j.segments[-1].end for j in joined if j.segments}
+    last_ranges = _last_ranges(done)
     return Assembled(
         cut=tuple(_whole_batches(c, reached.get(c.log, c.end)) for c in plan.cut if c.log not in postponed),
         segments=tuple(s for j in joined for s in j.segments),
         gaps=(*(gap for gap in plan.gaps if gap.log not in postponed), *gaps),
         findings=(*map(_new_history, plan.new_histories), *_deleted_topic_findings(deleted_logs(done))),
-        tips=_tips(done),
+        tips={log: last_run(copied) for log, copied in last_ranges.items()},
         traits=_joined_by_log(done, lambda copied: copied.traits, all_joined),
-        last_batches=_last_batches(done),
+        last_batches={log: copied.last_batch for log, copied in last_ranges.items()},
         times=_joined_by_log(done, lambda copied: copied.times, all_times),
         retention_ms=_least_retention(done),
         offsets=sum(s.end - s.start for j in joined for s in j.segments),
@@ -237,17 +238,11 @@ def last_run(copied: RangeResult) -> EpochRun:
     return max(copied.epochs, key=lambda run: run.end)
 
 
-def _tips(results: Iterable[CopyResult]) -> dict[LogName, EpochRun]:
-    return {log: last_run(copied) for log, copied in _last_ranges(results).items()}
-
-
-def _last_batches(results: Iterable[CopyResult]) -> dict[LogName, LastBatch | None]:
-    return {log: copied.last_batch for log, copied in _last_ranges(results).items()}
-
-
 def _least_retention(results: Iterable[CopyResult]) -> dict[LogName, int]:
-    known = [(r.log, r.retention_ms) for result in results for r in result.ranges if r.retention_ms >= 0]
-    return {log: min(ms for other, ms in known if other == log) for log, _ in known}
+    found: dict[LogName, int] = {}
+    for each in (r for result in results for r in result.ranges if r.retention_ms >= 0):
+        found[each.log] = min(each.retention_ms, found.get(each.log, each.retention_ms))
+    return found
 
 
 def _joined_by_log(

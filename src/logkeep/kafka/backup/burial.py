@@ -92,13 +92,10 @@ def compare_logs(units: Sequence[DeletionUnit], engine: Engine) -> list[Deletion
     )
 
 
-def buried_counts(
-    folded: Folded, backup: int, new: Mapping[LogName, BuriedOffsets], logs: Iterable[LogName]
-) -> dict[LogName, int]:
-    """How many offsets of each log are buried in a backup, with those that it is about to bury."""
+def buried_counts(folded: Folded, backup: int, logs: Iterable[LogName]) -> dict[LogName, int]:
+    """How many offsets of each log are buried in a backup."""
     there = burials_by_log(folded, backup, logs)
-    counts = {log: sum(b.offsets for b in some) for log, some in there.items()}
-    return {log: counts.get(log, 0) + (new[log].count if log in new else 0) for log in {*counts, *new}}
+    return {log: sum(b.offsets for b in some) for log, some in there.items()}
 
 
 def bury(session: Writing, backup: int, buried: Mapping[LogName, BuriedOffsets]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from logkeep.errors import ClusterNotReady, SourceDamaged
 from logkeep.kafka.backup.range_state import RangeCopy, TakenBatches
 from logkeep.kafka.backup.units import CopyOutcome, CopyUnit
-from logkeep.kafka.client.fetch import Code, FetchConnection, FetchedPartition, FetchReply, encode, parse
+from logkeep.kafka.client.fetch import DENIED, Code, FetchConnection, FetchedPartition, FetchReply, encode, parse
 from logkeep.kafka.client.rate_limit import RateLimiter
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.lost_offset import Cause, OffsetVerdict, explain
@@ -31,7 +31,6 @@ _LOST = {
     Code.UNKNOWN_TOPIC_ID,
     Code.INCONSISTENT_TOPIC_ID,
 }
-_DENIED = {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,7 @@ class Pipeline:
     def _handle_refusal(self, job: RangeJob, fetched: FetchedPartition) -> None:
         if job.copy.follower is not None:
             self._to_leader(job)
-        elif fetched.error in _DENIED:
+        elif fetched.error in DENIED:
             job.copy.end(CopyOutcome.DENIED, detail=f"error {fetched.error}")
         elif fetched.error == Code.CORRUPT_MESSAGE:
             raise SourceDamaged("the broker reports that its own log is damaged", subject=str(job.copy.range.log))

@@ -45,7 +45,7 @@ class BackupRecorder:
         scram: SealedScram | None,
         switched: tuple[str, ...] = (),
     ) -> KafkaBackupDone:
-        counts = buried_counts(session.folded, ongoing.id, {}, [c.log for c in assembled.cut])
+        counts = buried_counts(session.folded, ongoing.id, [c.log for c in assembled.cut])
         record, findings = self.record(ongoing.id, prepared.base, prepared.facts, assembled, passes, counts)
         check_consistent(record, assembled.cut)
         refs = [put_record(self.place, ongoing.id, record, session.tokens())]

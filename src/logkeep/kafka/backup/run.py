@@ -154,7 +154,7 @@ class _BackupRun:
             return None  # an older release did not record these batches: the next record does, so they are read once
         nothing = assemble(plan, ())
         passes = first_pass(judge_logs(base.known, facts, nothing), facts, nothing)
-        counts = buried_counts(session.folded, base.entry.id, {}, [c.log for c in nothing.cut])
+        counts = buried_counts(session.folded, base.entry.id, [c.log for c in nothing.cut])
         record, found = self.recorder.record(base.entry.id, base, facts, nothing, passes, counts)
         # The record compares which deletions are unproven; the finding also says why, which only the first run knows.
         findings = (*(f for f in found if f.code not in DELETION_DOUBTS), *map(undecided_past, prepared.undecided))

@@ -160,7 +160,7 @@ class Cluster:
         if unusable:
             raise next(iter(unusable.values()))  # the user has to correct this, whichever brokers are down
         raise ClusterUnreachable(
-            f"no broker answers {api}; the last one: {last.what if last else 'none is known'}",
+            f"no broker answers {api}; the last attempt: {last.what if last else 'none is known'}",
             subject=", ".join(str(each) for each in self.settings.bootstrap),
         ) from last
 
@@ -171,7 +171,7 @@ class Cluster:
         self._probed.add(endpoint)
         return find_mismatch(endpoint, self.settings, self._context)
 
-    def ask_each(self, api: str, fields: Mapping[str, Any], *, at_most: int | None = None) -> list[tuple[int, Any]]:
+    def ask_each(self, api: str, fields: Mapping[str, Any]) -> list[tuple[int, Any]]:
         """Send the same request to every broker that is up: `(node, reply)`.
 
         If one fails meanwhile, all are asked again: what it had may have moved to one that had answered already.
@@ -180,17 +180,17 @@ class Cluster:
         for _ in self.backoff.tries():
             brokers = self.metadata(()).brokers
             try:
-                return [(each.node, self._open(each.endpoint).call(api, fields, at_most=at_most)) for each in brokers]
+                return [(each.node, self._open(each.endpoint).call(api, fields)) for each in brokers]
             except ClusterUnreachable as error:
                 last = error
         raise last or ClusterUnreachable(f"{api} was never asked")
 
-    def ask_node(self, node: int, api: str, fields: Mapping[str, Any], *, at_most: int | None = None) -> Any:
+    def ask_node(self, node: int, api: str, fields: Mapping[str, Any]) -> Any:
         """Send a request to one broker, repeated while the connection breaks."""
         last: ClusterError | None = None
         for _ in self.backoff.tries():
             try:
-                return self.connection(node).call(api, fields, at_most=at_most)
+                return self.connection(node).call(api, fields)
             except (ClusterUnreachable, ClusterNotReady) as error:
                 last = error
                 self.metadata()

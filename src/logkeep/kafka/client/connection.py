@@ -140,14 +140,14 @@ class Connection:
         self.send(api, fields, at_most=at_most)
         return self.receive()
 
-    def call_all(self, api: str, many: Sequence[Mapping[str, Any]], *, at_most: int | None = None) -> list[Any]:
+    def call_all(self, api: str, many: Sequence[Mapping[str, Any]]) -> list[Any]:
         """The replies to many requests of one kind, in their order; some are in flight at the same time."""
         if self._flights:
             raise LogkeepError("call while replies are due", subject=str(self.endpoint), remedy="report this")
         sent, replies = 0, list[Any]()
         while len(replies) < len(many):
             while sent < len(many) and sent - len(replies) < _TOGETHER:
-                self.send(api, many[sent], at_most=at_most)
+                self.send(api, many[sent])
                 sent += 1
             replies.append(self.receive())
         return replies

@@ -54,6 +54,10 @@ class Code(IntEnum):
     INCONSISTENT_TOPIC_ID = 103
 
 
+DENIED = frozenset({Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED})
+"""The user has no right to read."""
+
+
 class FetchConnection(Protocol):
     """What fetching needs of a connection to one broker."""
 

@@ -44,11 +44,11 @@ class Quorum:
     epoch: int
 
 
-def open_quorum(controllers: ClientSettings, backoff: Backoff | None = None) -> Quorum:
+def open_quorum(controllers: ClientSettings) -> Quorum:
     """A connection to the leading controller, which the caller closes. Raises the cluster's errors."""
     context = tls_context(controllers) if controllers.tls else None
     last: ClusterError | None = None
-    for _ in (backoff or Backoff(attempts=4)).tries():
+    for _ in Backoff(attempts=4).tries():
         for endpoint in controllers.bootstrap:
             try:
                 connection = Connection.open(endpoint, controllers, context=context)
@@ -70,7 +70,7 @@ def open_quorum(controllers: ClientSettings, backoff: Backoff | None = None) -> 
 def _no_controller(controllers: ClientSettings, last: ClusterError | None) -> ClusterError:
     kind = type(last) if last is not None else ClusterUnreachable
     return kind(
-        f"no controller serves the metadata log; the last one: {last}",
+        f"no controller serves the metadata log; the last attempt: {last}",
         subject=", ".join(str(each) for each in controllers.bootstrap),
         remedy="name the controllers' own listeners with --controllers, and their security with --controller-config",
     )

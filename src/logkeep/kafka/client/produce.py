@@ -32,7 +32,7 @@ _ONE_TOPIC, _ONE_BYTE = 2, 0x80
 _TOPIC = attrgetter("log.topic")
 
 
-class Parcel(NamedTuple):
+class OutgoingBatch(NamedTuple):
     """One batch and its partition."""
 
     log: TopicPartition
@@ -55,7 +55,7 @@ class ProduceReply(NamedTuple):
     acks: tuple[Ack, ...]
 
 
-def request_parts(parcels: Sequence[Parcel], transactional_id: str | None = None) -> list[Bytes]:
+def request_parts(parcels: Sequence[OutgoingBatch], transactional_id: str | None = None) -> list[Bytes]:
     """The body of a request; only heads of batches are copied. Parcels must be grouped by topic, no log twice."""
     topics = [(topic, list(some)) for topic, some in groupby(parcels, _TOPIC)]
     small = _text(transactional_id) + _FIXED + encode_varint(len(topics) + 1)

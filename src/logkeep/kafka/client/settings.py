@@ -17,6 +17,7 @@ Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 StoreKind = Literal["PEM", "PKCS12"]
 _PORT = re.compile(r"[0-9]{1,5}")
+_HOST_PORT = "write host:port, or several with commas: kafka1:9092,kafka2:9092"
 
 
 @dataclass(frozen=True, order=True)
@@ -111,7 +112,11 @@ def endpoints(text: str) -> tuple[Endpoint, ...]:
     """`host:port,host:port` as Kafka writes it, IPv6 in brackets. Raises `ConfigError`."""
     found = tuple(_endpoint(each.strip()) for each in text.split(",") if each.strip())
     if not found:
-        raise ConfigError("no server is named", subject="bootstrap.servers", remedy="write host:port[,host:port…]")
+        raise ConfigError(
+            "no server is named",
+            subject="bootstrap.servers",
+            remedy=_HOST_PORT,
+        )
     return found
 
 
@@ -121,6 +126,8 @@ def _endpoint(text: str) -> Endpoint:
     host = host.removeprefix("[").removesuffix("]")
     if not is_host_name(host) or not _PORT.fullmatch(port) or not 0 < int(port) < 65536:
         raise ConfigError(
-            f"{text!r} is not host:port", subject="bootstrap.servers", remedy="write host:port[,host:port…]"
+            f"{text!r} is not host:port",
+            subject="bootstrap.servers",
+            remedy=_HOST_PORT,
         )
     return Endpoint(host, int(port))

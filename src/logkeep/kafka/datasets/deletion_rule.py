@@ -8,8 +8,6 @@ topic is written anew. If the source is a backup, the backup says what is unprov
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import msgspec
-
 from logkeep.kafka.client.topology import is_internal
 from logkeep.kafka.datasets.documents import NotedLog
 from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, LogToExport
@@ -116,8 +114,3 @@ def unproven_findings(judged: Mapping[LogToExport, JudgedExport]) -> list[Findin
         for planned, each in judged.items()
         if each.why
     ]
-
-
-def without_doubt(times: DeletionTimes | None) -> DeletionTimes | None:
-    """After a topic was written anew."""
-    return None if times is None else msgspec.structs.replace(times, unproven_from=-1, unproven_to=-1)

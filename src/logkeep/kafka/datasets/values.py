@@ -1,6 +1,5 @@
 """What an export knows of its source, and what it plans for each log. Values that cross process borders."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -147,6 +146,3 @@ class ReadCounts:
     """Offsets in batches without a hole."""
     lost: list[tuple[int, int]] = field(default_factory=list)
     times: ReadTimes | None = None
-
-
-Positions = Mapping[str, int]

@@ -28,7 +28,7 @@ from logkeep.kafka.disks.layout import (
     offsets_checkpoint,
     topic_id,
 )
-from logkeep.kafka.disks.scan_results import Copy
+from logkeep.kafka.disks.scan_results import DiskCopy
 from logkeep.kafka.disks.segment_windows import opened
 from logkeep.model.findings import Finding, Severity
 
@@ -40,7 +40,7 @@ _SHARED = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
 class FoundCopy:
     """One directory of one log."""
 
-    copy: Copy
+    copy: DiskCopy
     log: TopicPartition
     state: LogDirState
     topic_id: UUID | None
@@ -49,7 +49,7 @@ class FoundCopy:
 
 
 @dataclass(frozen=True)
-class Disks:
+class LogDirectories:
     """The contents of log directories, by names and small files alone."""
 
     cluster_id: str
@@ -85,7 +85,7 @@ def share_lock(file: int) -> bool:
     return True
 
 
-def list_directories(roots: Sequence[Path]) -> Disks:
+def list_directories(roots: Sequence[Path]) -> LogDirectories:
     """Raises LogDirUnusable, also if the directories belong to more than one cluster."""
     identities = [_identity(root) for root in roots]
     clusters = {each.cluster_id: root for each, root in zip(identities, roots, strict=True)}
@@ -98,7 +98,7 @@ def list_directories(roots: Sequence[Path]) -> Disks:
     copies = [copy for each, root in zip(identities, roots, strict=True) for copy in _copies(root, each, findings)]
     metadata = [str(root / f"{METADATA_TOPIC}-0") for root in roots if (root / f"{METADATA_TOPIC}-0").is_dir()]
     nodes = frozenset(each.node for each in identities)
-    return Disks(identities[0].cluster_id, nodes, tuple(copies), tuple(metadata), tuple(findings))
+    return LogDirectories(identities[0].cluster_id, nodes, tuple(copies), tuple(metadata), tuple(findings))
 
 
 def _identity(root: Path) -> Identity:
@@ -142,7 +142,7 @@ def _copy(
     directory = root / found.name
     epochs = epochs_checkpoint(_text(directory / "leader-epoch-checkpoint") or "")
     names = _names(directory)
-    copy = Copy(
+    copy = DiskCopy(
         directory=str(directory),
         node=who.node,
         start=max(starts.get(found.log, 0), 0),

@@ -10,7 +10,7 @@ from logkeep.model.ranges import Range
 
 
 @dataclass(frozen=True)
-class Copy:
+class DiskCopy:
     """One replica of a log on a disk, and what the small files beside it say."""
 
     directory: str

@@ -34,7 +34,7 @@ class FoldOptions:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     drop_tombstones: bool = False
-    standing: bool = False
+    configured: bool = False
     """Whether `include` comes from a configuration: then a pattern may match no topic."""
 
 
@@ -123,7 +123,7 @@ def chosen_logs(kept: Sequence[KeptBackup], options: FoldOptions) -> tuple[set[L
             skipped.append(SkippedLog(log, reason))
         else:
             chosen.add(log)
-    if options.include and not options.standing and not chosen and skipped:
+    if options.include and not options.configured and not chosen and skipped:
         raise UsageError(
             f"{skipped[0].log.name} cannot be folded: {skipped[0].reason}",
             remedy="`logkeep info` shows the policy of each topic; a fold needs cleanup.policy=compact in all backups",
@@ -132,7 +132,7 @@ def chosen_logs(kept: Sequence[KeptBackup], options: FoldOptions) -> tuple[set[L
 
 
 def _refuse_unknown(options: FoldOptions, names: Sequence[str]) -> None:
-    for pattern in () if options.standing else options.include:
+    for pattern in () if options.configured else options.include:
         if not any(compiled(pattern).fullmatch(name) for name in names):
             shown = ", ".join([*names[:_SHOWN], *(["…"] if len(names) > _SHOWN else [])]) or "none"
             raise UsageError(

@@ -12,7 +12,7 @@ from logkeep.kafka.backup.values import KafkaBackupDone
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import failure
 from logkeep.kafka.client.frames import ReceiveBuffer
-from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts
+from logkeep.kafka.client.produce import API, VERSION, OutgoingBatch, parse, request_parts
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 
@@ -40,7 +40,7 @@ def publish(settings: ClientSettings, topic: str, events: Sequence[CoordinationE
         with cluster.open_own(found.leader) as connection:
             for _, some in groupby(enumerate(events), lambda each: each[0] // _MOST_EVENTS):
                 batch = event_batch([event for _, event in some])
-                connection.send_raw(API, VERSION, request_parts([Parcel(log, batch)]))
+                connection.send_raw(API, VERSION, request_parts([OutgoingBatch(log, batch)]))
                 (ack,) = parse(connection.receive_raw(ReceiveBuffer(64 << 10))).acks
                 if ack.error:
                     raise failure(ack.error, subject=topic, doing=API, message=ack.said)

@@ -17,12 +17,12 @@ from logkeep.formats.datasets.key_names import NameFilter, key_types, unknown_re
 from logkeep.formats.datasets.latest_records import LatestRecord, LatestRecords
 from logkeep.formats.kafka.batches import BatchStretch
 from logkeep.formats.kafka.internal_topics.coordinator_records import GROUP_OFFSETS
+from logkeep.formats.kafka.internal_topics.offsets_topic import GROUP_KINDS
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns
 from logkeep.formats.kafka.transactions import SettledTransactions, Settling
 from logkeep.kafka.group_history.log_shape import shape_of
 from logkeep.kafka.group_history.records_of_groups import (
-    GROUP_KINDS,
     POSITION,
     SHARE_TOPICS,
     archived_position,

@@ -17,7 +17,6 @@ from logkeep.formats.kafka.records import Flags, RecordColumns
 from logkeep.kafka.group_history.commit_endings import PENDING
 from logkeep.kafka.group_history.values import ArchivedCommit, ArchivedPosition
 
-GROUP_KINDS: Final = {2: "classic", 3: "consumer", 11: "share", 17: "streams"}
 SHARE_TOPICS: Final = 15
 """Names the topics of a share group."""
 POSITION: Final = 1
@@ -40,11 +39,6 @@ def changes_position(topic: str, records: RecordColumns, types: npt.NDArray[np.i
         start = records.data[at[updates, None] + np.arange(_UPDATE_START_AT, _UPDATE_START_AT + 8)]
         found[updates] = (start != 255).any(axis=1) if len(updates) else True
     return found
-
-
-def key_of_position(key: bytes) -> bytes:
-    """The key of a record with its type in front, from what follows the type."""
-    return POSITION.to_bytes(2, "big") + key
 
 
 def archived_position(topic: str, key: bytes, value: bytes, offset: int, type_number: int) -> ArchivedPosition | None:

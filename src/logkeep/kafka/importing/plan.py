@@ -14,11 +14,9 @@ from logkeep.kafka.client.topology import TopicPartition, is_internal
 from logkeep.kafka.importing.reader import DatasetGap, DatasetTopic, PartitionReader
 from logkeep.kafka.importing.values import ImportRange, PartitionSurvey
 from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, TopicRecord
+from logkeep.kafka.topic_selection import is_topic_name
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.backups.manifest import KnownGap, LogCut
-
-_NOT_LEGAL = frozenset({"", ".", ".."})
-_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class ImportPlan:
 
 def check_topic_name(name: str) -> None:
     """Raises UsageError for a name that no broker accepts."""
-    if name in _NOT_LEGAL or len(name) > 249 or not set(name) <= _LETTERS:
+    if not is_topic_name(name):
         remedy = "a topic has letters, digits, '.', '_' and '-'; the dataset was changed, or is another thing"
         raise UsageError("not a legal name of a topic", subject=repr(name[:100]), remedy=remedy)
 
@@ -105,7 +103,7 @@ def _lost(survey: PartitionSurvey, lo: int, hi: int) -> Iterator[DatasetGap]:
 
 
 def _carried(record: PartitionRecord) -> LogCut:
-    return LogCut(LogName(Collection.TOPICS, record.topic, record.history, record.partition), record.start, record.end)
+    return LogCut(record.log, record.start, record.end)
 
 
 def _topic_records(

@@ -31,7 +31,6 @@ _FORMATS: dict[str, tuple[Callable[[Sequence[ObjectInfo]], bool], _Opener]] = {
         for name in (files.AVRO, files.PARQUET, files.TRIVADIS)
     },
 }
-FORMATS = (AUTO, *_FORMATS)
 
 
 def open_dataset(store: Store, wanted: str = AUTO) -> DatasetReader:

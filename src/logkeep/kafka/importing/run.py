@@ -27,17 +27,17 @@ from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.log_traits import LogTraits, all_joined
 from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, check_consistent, same_cluster
 from logkeep.kafka.record.import_label import ImportedPartition, put_label
-from logkeep.kafka.record.stored_record import put_record, read_record
+from logkeep.kafka.record.stored_record import last_record, put_record
 from logkeep.kafka.scan.values import ScanRange
 from logkeep.kafka.topic_selection import topic_filter
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
-from logkeep.model.segments import Collection, LogName, Segment
+from logkeep.model.segments import Segment
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted
 from logkeep.repository.backups.manifest import KnownGap
-from logkeep.repository.backups.source import check_source, ensure_source, read_manifest
+from logkeep.repository.backups.source import check_source, ensure_source
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.lease import DEFAULT_TTL
@@ -136,7 +136,7 @@ class KafkaImport:
         check_source(self.place, KIND, self.identity)
         reader = _selected(self.reader, options)
         ids = {t.name: topic_id(reader.label.format, self.place.source, t.name) for t in reader.topics}
-        last = self._last(folded)
+        last = last_record(self.place, folded)
         archived = self._archived(folded, last, ids)
         units = [
             DatasetSurveyUnit(
@@ -152,11 +152,6 @@ class KafkaImport:
         findings = (*reader.findings, *doubt_findings(surveys), *count_findings(reader.topics, counts))
         return _Surveyed(reader, tuple(surveys), plan, last, folded.generation, findings)
 
-    def _last(self, folded: Folded) -> ClusterRecord | None:
-        if not folded.completed:
-            return None
-        return read_record(self.place, read_manifest(self.place, folded.completed[-1]))
-
     def _archived(
         self, folded: Folded, last: ClusterRecord | None, ids: Mapping[str, str]
     ) -> dict[TopicPartition, ScanRange]:
@@ -165,7 +160,7 @@ class KafkaImport:
             return {}
         rows = by_log(rows_in(self.place, folded.completed[-1]).to_segments())
         return {
-            TopicPartition(r.topic, r.partition): _scan(self.place, r, rows.get(_log(r), []))
+            TopicPartition(r.topic, r.partition): _scan(self.place, r, rows.get(r.log, []))
             for r in last.logs
             if ids.get(r.topic) == r.history and r.start < r.end
         }
@@ -234,14 +229,10 @@ def _selected(reader: DatasetReader, options: ImportOptions) -> DatasetReader:
     )
 
 
-def _log(record: PartitionRecord) -> LogName:
-    return LogName(Collection.TOPICS, record.topic, record.history, record.partition)
-
-
 def _scan(place: SourceRef, record: PartitionRecord, segments: Sequence[Segment]) -> ScanRange:
     return ScanRange(
         place=place,
-        log=_log(record),
+        log=record.log,
         start=record.start,
         end=record.end,
         segments=tuple(segments),
@@ -252,7 +243,7 @@ def _scan(place: SourceRef, record: PartitionRecord, segments: Sequence[Segment]
 
 def _logs(found: _Surveyed, assembled: Assembled) -> Iterable[PartitionRecord]:
     """One record for each log; a log without new batches keeps the values of the last backup."""
-    before = {_log(r): r for r in (found.last.logs if found.last else ())}
+    before = {r.log: r for r in (found.last.logs if found.last else ())}
     for cut in assembled.cut:
         old = before.get(cut.log)
         tip = assembled.tips.get(cut.log, EpochRun(old.last_epoch, -1, old.last_end) if old else _NO_TIP)

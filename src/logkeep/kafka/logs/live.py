@@ -13,6 +13,7 @@ from uuid import UUID
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, NotAuthorised
 from logkeep.formats.kafka.batches import BatchStretch, WalkEnd, first_broken, walk
 from logkeep.kafka.client.fetch import (
+    DENIED,
     AbortedTransaction,
     Code,
     FetchConnection,
@@ -28,7 +29,6 @@ from logkeep.kafka.logs.brokers import Brokers, Leader
 from logkeep.kafka.logs.lost_offset import Cause, LogPosition, explain
 
 _GONE = {Code.UNKNOWN_TOPIC_ID, Code.INCONSISTENT_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION}
-_DENIED = {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class LiveLogs:
             return None
         if reply is None:
             return None
-        if reply.error in _DENIED:
+        if reply.error in DENIED:
             raise NotAuthorised("may not be read", subject=str(wanted))
         if reply.served or reply.error in {Code.OFFSET_OUT_OF_RANGE, *_GONE}:
             return reply

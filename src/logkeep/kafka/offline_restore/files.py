@@ -11,12 +11,12 @@ from logkeep.directories.folder import Folder
 from logkeep.formats.kafka.batches import Batches, BatchStretch, Longs
 from logkeep.formats.kafka.relabel import Plain, relabel
 from logkeep.kafka.offline_restore.proof import Fingerprint, written_file
-from logkeep.kafka.offline_restore.segment_rolling import OpenFile, borders, file_name
+from logkeep.kafka.offline_restore.segment_rolling import OpenSegmentFile, borders, file_name
 from logkeep.kafka.offline_restore.staging import failing_at
 from logkeep.kafka.offline_restore.values import RestoredSegment
 
 
-class SegmentFiles:
+class SegmentFileWriter:
     """`add` archived batches in order, then `finish`. The name of the first file sets the log start."""
 
     def __init__(self, directory: Folder, start: int, limit_bytes: int, like: os.stat_result) -> None:
@@ -65,8 +65,8 @@ class _File:
             self._file = self.directory.create(self._path.name, direct=True)
 
     @property
-    def state(self) -> OpenFile:
-        return OpenFile(self.base, self._size)
+    def state(self) -> OpenSegmentFile:
+        return OpenSegmentFile(self.base, self._size)
 
     def append(self, data: Plain, batches: Batches, crcs: Longs) -> None:
         if not len(batches):

@@ -123,8 +123,8 @@ def _check(topics: Sequence[TopicToCreate]) -> str:
     ]
     expected = list(_expected(topics))
     shown = [*expected[:_MOST_EXPECTED], *(["…"] if len(expected) > _MOST_EXPECTED else [])]
-    told = "\n".join(f"   {line}" for line in shown)
-    return _step("Check where the logs begin and end:", lines) + f"\n   which must be\n{told}"
+    ends = "\n".join(f"   {line}" for line in shown)
+    return _step("Check where the logs begin and end:", lines) + f"\n   which must be\n{ends}"
 
 
 def _expected(topics: Sequence[TopicToCreate]) -> Iterator[str]:

@@ -30,7 +30,7 @@ class RestoredFrom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     segment_bytes: int
 
 
-class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="offline-restore-1"):
+class OwnershipNote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="offline-restore-1"):
     origin: RestoredFrom
     end: int
     markers: int
@@ -49,18 +49,18 @@ def origin_of(unit: OfflineUnit) -> RestoredFrom:
     )
 
 
-def encoded(note: Note) -> bytes:
+def encoded(note: OwnershipNote) -> bytes:
     return msgspec.json.format(msgspec.json.encode(note), indent=1) + b"\n"
 
 
-def read_note(directory: Folder) -> Note | None:
+def read_note(directory: Folder) -> OwnershipNote | None:
     """None when there is no note, an unreadable one, or one that another user made."""
     try:
         with directory.opened(NOTE) as file:
             status = os.fstat(file)
             if status.st_size > _LARGEST or status.st_uid not in directory.trusted:
                 return None
-            return msgspec.json.decode(os.pread(file, _LARGEST, 0), type=Note)
+            return msgspec.json.decode(os.pread(file, _LARGEST, 0), type=OwnershipNote)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -84,7 +84,7 @@ def directory_state(directory: Folder, files: tuple[OldFile, ...], origin: Resto
     return DirectoryState.RECORDS if holds else DirectoryState.EMPTY
 
 
-def matching_note(directory: Folder, origin: RestoredFrom) -> Note | None:
+def matching_note(directory: Folder, origin: RestoredFrom) -> OwnershipNote | None:
     """The note of an earlier run of the same restore, if the files still have the sizes in it."""
     note = read_note(directory)
     if note is None or note.origin != origin:

@@ -11,7 +11,7 @@ from logkeep.directories.folder import Folder
 from logkeep.directories.group_rights import dropped_group_rights
 from logkeep.errors import LogDirUnusable, TargetUnsafe, UsageError
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.disks.directories import Disks, FoundCopy, list_directories
+from logkeep.kafka.disks.directories import FoundCopy, LogDirectories, list_directories
 from logkeep.kafka.disks.layout import LogDirState
 from logkeep.kafka.disks.metadata_image import ClusterImage, newest_image
 from logkeep.kafka.offline_restore.instructions import (
@@ -105,7 +105,7 @@ def _group_rights(logs: Sequence[OfflineRestoreLog], roots: Mapping[str, Folder]
     return list(found.values())
 
 
-def _read_disks(roots: Sequence[Path]) -> Disks:
+def _read_disks(roots: Sequence[Path]) -> LogDirectories:
     try:
         return list_directories(roots)
     except FileNotFoundError as error:
@@ -124,7 +124,7 @@ def _ranges(chosen: SelectedLogs, options: OfflineRestoreOptions) -> dict[LogNam
     return found
 
 
-def _find_directories(disks: Disks) -> dict[TopicPartition, FoundCopy]:
+def _find_directories(disks: LogDirectories) -> dict[TopicPartition, FoundCopy]:
     """Each partition's directory. Raises TargetUnsafe when there are two: a broker would refuse to start, too."""
     found: dict[TopicPartition, FoundCopy] = {}
     for copy in disks.copies:
@@ -224,7 +224,7 @@ def _procedure(
     place: SourceRef,
     chosen: SelectedLogs,
     ranges: Mapping[LogName, Range],
-    disks: Disks,
+    disks: LogDirectories,
     image: ClusterImage | None,
     options: OfflineRestoreOptions,
 ) -> str:

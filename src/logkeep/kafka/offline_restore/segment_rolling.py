@@ -15,7 +15,7 @@ _MOST_ABOVE_NAME = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class OpenFile:
+class OpenSegmentFile:
     """The file that is being written."""
 
     base: int
@@ -27,7 +27,7 @@ def file_name(base: int) -> str:
     return f"{base:020d}.log"
 
 
-def borders(batches: Batches, current: OpenFile, limit_bytes: int) -> list[int]:
+def borders(batches: Batches, current: OpenSegmentFile, limit_bytes: int) -> list[int]:
     """Indexes of the batches that start a new file, when these batches follow the current file's."""
     bases, lasts, ends = batches.base_offsets, batches.last_offsets, np.cumsum(batches.sizes)
     limit, found, first = min(limit_bytes, LARGEST_FILE), list[int](), 0

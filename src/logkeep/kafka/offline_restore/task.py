@@ -12,10 +12,10 @@ import msgspec
 from logkeep.directories.folder import Folder
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.kafka.offline_restore.batches import LogBatches
-from logkeep.kafka.offline_restore.files import SegmentFiles
+from logkeep.kafka.offline_restore.files import SegmentFileWriter
 from logkeep.kafka.offline_restore.locks import broker_stopped
 from logkeep.kafka.offline_restore.log_folders import open_root, partition_folder
-from logkeep.kafka.offline_restore.ownership_note import NOTE, Note, encoded, matching_note, origin_of
+from logkeep.kafka.offline_restore.ownership_note import NOTE, OwnershipNote, encoded, matching_note, origin_of
 from logkeep.kafka.offline_restore.proof import prove
 from logkeep.kafka.offline_restore.staging import (
     discard,
@@ -67,16 +67,16 @@ def _restore(unit: OfflineUnit, root: Folder, directory: Folder, tokens: TokenSo
     return _answer(unit, note, "", again=False)
 
 
-def _write(unit: OfflineUnit, staged: Folder, like: os.stat_result, progress: Progress) -> Note:
+def _write(unit: OfflineUnit, staged: Folder, like: os.stat_result, progress: Progress) -> OwnershipNote:
     batches = LogBatches(unit.place, unit.planned, progress)
-    files = SegmentFiles(staged, unit.planned.start, unit.segment_bytes, like)
+    files = SegmentFileWriter(staged, unit.planned.start, unit.segment_bytes, like)
     try:
         for stretch in batches.stretches():
             files.add(stretch)
         files.finish()
     finally:
         files.abort()
-    return Note(
+    return OwnershipNote(
         origin=origin_of(unit),
         end=batches.end,
         markers=batches.markers,
@@ -86,7 +86,7 @@ def _write(unit: OfflineUnit, staged: Folder, like: os.stat_result, progress: Pr
     )
 
 
-def _answer(unit: OfflineUnit, note: Note, problem: str, *, again: bool) -> LogWritten:
+def _answer(unit: OfflineUnit, note: OwnershipNote, problem: str, *, again: bool) -> LogWritten:
     return msgspec.structs.replace(
         _failed(unit, problem),
         end=note.end,

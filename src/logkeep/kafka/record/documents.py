@@ -16,6 +16,7 @@ from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.model.ids import StoredId
 from logkeep.model.ranges import Range
+from logkeep.model.segments import Collection, LogName
 from logkeep.repository.backups.manifest import LARGEST_ATTACHMENT, LogCut
 from logkeep.repository.chain.documents import SourceDocument
 
@@ -97,6 +98,10 @@ class PartitionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     """Left out by an older release, and by a salvage."""
     folded_to: int = 0
     """Below this offset the log was folded when the backup was taken; 0, and left out: it was not."""
+
+    @property
+    def log(self) -> LogName:
+        return LogName(Collection.TOPICS, self.topic, self.history, self.partition)
 
 
 class CommitRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,16 +1,15 @@
-"""Backups whose logs were folded without them, as `info`, `verify`, `status` and restores report them; and folds whose
-commits are lost. Pure."""
+"""Backups whose logs were folded without them, and folds whose commits are lost, as verbs report them. Pure."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from logkeep.model.findings import Finding, Severity
-from logkeep.model.segments import Collection, LogName
+from logkeep.model.segments import LogName
 from logkeep.repository.backups.folds import folded_over, span_of
 from logkeep.repository.chain.fold import FoldedCut, FoldedLog
 
 if TYPE_CHECKING:
-    from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord
+    from logkeep.kafka.record.documents import ClusterRecord
     from logkeep.repository.backups.manifest import Manifest
     from logkeep.repository.chain.fold import Folded
 
@@ -42,14 +41,10 @@ def folded_over_findings(folded: "Folded", manifest: "Manifest") -> tuple[Findin
     )
 
 
-def _name_of(log: "PartitionRecord") -> LogName:
-    return LogName(Collection.TOPICS, log.topic, log.history, log.partition)
-
-
 def folded_ends(folded: "Folded", last: "ClusterRecord | None") -> dict[LogName, int]:
     """Below which offset each log was folded: by the chain, and by the last backup, which a repair may have kept while
     it lost the commit of a fold."""
-    ends = {_name_of(log): log.folded_to for log in (last.logs if last is not None else ()) if log.folded_to}
+    ends = {log.log: log.folded_to for log in (last.logs if last is not None else ()) if log.folded_to}
     for log, fold in folded.folded_logs().items():
         ends[log] = max(fold.end, ends.get(log, 0))
     return ends
@@ -61,7 +56,7 @@ def known_folds(
     """The folds of a backup's logs; where the commit of one is lost, only the backup's own cut is a restore point."""
     known = dict(folds)
     for log in record.logs:
-        name = _name_of(log)
+        name = log.log
         if log.folded_to > (known[name].end if name in known else 0):
             own = FoldedCut(backup_id, log.start, log.end)
             known[name] = FoldedLog(

@@ -61,14 +61,14 @@ def _features(topics: "Sequence[TopicReport]", record: "ClusterRecord", transact
     late = sum(any(log.start > 0 for log in t.logs) for t in topics)
     share = sum(g.kind == "share" for g in record.groups)
     counted = (
-        (compacted, "topics: compacted, offsets have holes"),
-        (append_time, "topics: append times, a plain producer would stamp new ones"),
-        (late, "topics: begin after offset 0"),
-        (transactional, "logs: records of transactions, with markers"),
-        (len(record.open_transactions), "transactions: open at the cut, count as aborted"),
-        (share, "groups: share groups, the target needs share.version 1"),
+        (compacted, "topics", "compacted, offsets have holes"),
+        (append_time, "topics", "append times, a plain producer would stamp new ones"),
+        (late, "topics", "begin after offset 0"),
+        (transactional, "logs", "records of transactions, with markers"),
+        (len(record.open_transactions), "transactions", "open at the cut, count as aborted"),
+        (share, "groups", "share groups, the target needs share.version 1"),
     )
-    return [f"{what.partition(':')[0]} ({number}):{what.partition(':')[2]}" for number, what in counted if number]
+    return [f"{things} ({number}): {what}" for number, things, what in counted if number]
 
 
 def _permissions(record: "ClusterRecord") -> list[str]:

@@ -11,7 +11,9 @@ from logkeep.kafka.record.documents import ROLE, WITH_TIMES, ClusterRecord
 from logkeep.model.ids import BackupId
 from logkeep.repository.backups.attachments import put_packed_attachment, read_attachment
 from logkeep.repository.backups.manifest import WITH_PACKED, AttachmentRef, Manifest
+from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.format import DELETION_TIMES, PACKED_RECORDS, require_feature
 
 
@@ -29,6 +31,11 @@ def read_record(place: SourceRef, manifest: Manifest) -> ClusterRecord | None:
     """The record of a backup, whose logs begin where the manifest says: a trim raises both. Raises Damaged."""
     record = read_attachment(place, manifest, ROLE, ClusterRecord)
     return None if record is None else begun_with(record, manifest)
+
+
+def last_record(place: SourceRef, folded: Folded) -> ClusterRecord | None:
+    """The record of the last backup; None without a backup. Raises Damaged."""
+    return read_record(place, read_manifest(place, folded.completed[-1])) if folded.completed else None
 
 
 def begun_with(record: ClusterRecord, manifest: Manifest) -> ClusterRecord:

@@ -10,13 +10,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from logkeep.errors import ConfigError, UsageError
 from logkeep.kafka.client.credentials import read_properties, reveal_place
 from logkeep.kafka.client.keystores import key_store, trust_store
 from logkeep.kafka.client.settings import ClientSettings, PropertySecret
-from logkeep.model.host_names import is_host_name
+from logkeep.model.host_names import http_address
 from logkeep.model.secret import Secret
 
 _BASIC: Final = "basic.auth.user.info"
@@ -71,12 +70,8 @@ class RegistrySettings:
 
 def registry_address(text: str) -> RegistryAddress:
     """Raises UsageError for an invalid address, and for one with a password in it."""
-    try:
-        parts = urlsplit(text)
-        wrong = parts.scheme not in {"http", "https"} or parts.port == 0 or not is_host_name(parts.hostname or "")
-    except ValueError:
-        wrong = True
-    if wrong:
+    parts = http_address(text)
+    if parts is None:
         raise UsageError("not the address of a schema registry", subject=text.rpartition("@")[2], remedy=_AS_IN)
     host = parts.hostname or ""
     if "@" in parts.netloc:

@@ -15,7 +15,7 @@ from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.live import LiveLogs, LiveRange
 from logkeep.kafka.record.backup_view import KIND, KafkaBackupView
-from logkeep.kafka.restore.facts.records_around import archived_around, live_around
+from logkeep.kafka.restore.facts.neighbour_records import archived_around, live_around
 from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan.group_offsets import Reason
 from logkeep.kafka.restore.plan.group_records import KeptOffsets, doubt, recreated_logs, with_doubts

@@ -1,4 +1,4 @@
-"""Reads what the rule needs from the repository: cuts, recorded configs, and rows below the newest log starts."""
+"""Reads what a trim is decided by: cuts, recorded configs, and archived rows below the newest log starts."""
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime

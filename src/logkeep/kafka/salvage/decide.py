@@ -23,7 +23,6 @@ from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.salvage.replicas import MergedReplicas, choose
 from logkeep.model.findings import Finding, Severity
-from logkeep.model.segments import Collection, LogName
 
 NOWHERE = DivergingEpoch(-1, -1)
 
@@ -82,8 +81,7 @@ def decide(found: FoundLog, known: PartitionRecord | None, past: PastVerdict = P
     doubtful = past is PastVerdict.UNDECIDED and not decided.cause.new_history
     if known is None or not doubtful:
         return decided
-    log = LogName(Collection.TOPICS, known.topic, known.history, known.partition)
-    return replace(decided, findings=(*decided.findings, undecided_past(log)))
+    return replace(decided, findings=(*decided.findings, undecided_past(known.log)))
 
 
 def _older(scan: ReplicaScan, known: PartitionRecord) -> bool:

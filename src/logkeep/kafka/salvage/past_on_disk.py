@@ -21,18 +21,13 @@ from logkeep.kafka.disks.segment_windows import windows
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.salvage.decide import FoundLog
-from logkeep.model.segments import Collection, LogName
-
-
-def name_of(record: PartitionRecord) -> LogName:
-    return LogName(Collection.TOPICS, record.topic, record.history, record.partition)
 
 
 def last_archived(known: PartitionRecord, archived: ArchivedRows) -> LastBatch | None:
     """The last archived batch, which an older release did not record; None if there is none or it is lost."""
     if known.last_batch is not None or known.last_epoch < 0:
         return known.last_batch
-    batch = archived.batch_before(name_of(known), known.end)
+    batch = archived.batch_before(known.log, known.end)
     return header_of(batch) if batch is not None else None
 
 
@@ -50,7 +45,7 @@ def past_of(found: FoundLog, known: PartitionRecord, archived: ArchivedRows) -> 
     verdict = compare_headers(batch, there, compacted=found.compacted)
     if verdict is not PastVerdict.BY_RECORDS or scan.compared is None:
         return verdict
-    mine = archived.batch_before(name_of(known), batch.base_offset + 1)
+    mine = archived.batch_before(known.log, batch.base_offset + 1)
     return compare_bodies(bodies_in(mine), _on_disk(scan, scan.compared))
 
 
@@ -58,7 +53,7 @@ def _shorter(found: FoundLog, last: DiskBatch, known: PartitionRecord, archived:
     """The last batch of the disk, in the archive."""
     if last.batch.last_offset < known.start:
         return PastVerdict.REMOVED
-    mine = archived.batch_before(name_of(known), last.batch.end)
+    mine = archived.batch_before(known.log, last.batch.end)
     if mine is None:
         return PastVerdict.UNDECIDED
     there = LeaderBatch(known.start, known.end, header_of(mine))

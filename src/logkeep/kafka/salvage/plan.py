@@ -15,7 +15,7 @@ from logkeep.kafka.backup.plan import Plan, UsedNumbers, next_history, plan_back
 from logkeep.kafka.backup.transaction_activity import POSITIONS_TOPIC
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES
 from logkeep.kafka.client.topology import Topic, TopicPartition
-from logkeep.kafka.disks.directories import Disks
+from logkeep.kafka.disks.directories import LogDirectories
 from logkeep.kafka.disks.metadata_image import ClusterImage, newest_image
 from logkeep.kafka.record.contents import METADATA_MISSING
 from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord, reached_in
@@ -66,7 +66,7 @@ class SalvagePlan:
 
 
 def plan_salvage(
-    disks: Disks,
+    disks: LogDirectories,
     options: SalvageOptions,
     engine: Engine,
     last: ClusterRecord | None,
@@ -199,7 +199,7 @@ def _plan(
     return plan_backup(topics, facts.bounds, facts.sizes, {**reached, **restarted}, used=used)
 
 
-def _metadata_findings(disks: Disks, problems: Iterable[str], image: ClusterImage | None) -> list[Finding]:
+def _metadata_findings(disks: LogDirectories, problems: Iterable[str], image: ClusterImage | None) -> list[Finding]:
     found = [
         Finding(code="metadata-unreadable", severity=Severity.WARNING, where=disks.cluster_id, what=problem)
         for problem in problems

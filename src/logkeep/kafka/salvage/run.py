@@ -18,23 +18,22 @@ from logkeep.kafka.backup.plan import used_numbers
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, quotas_of
 from logkeep.kafka.backup.units import CopyResult
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.disks.directories import Disks
+from logkeep.kafka.disks.directories import LogDirectories
 from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.log_traits import LogTraits, all_joined
 from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, PartitionRecord, check_consistent
-from logkeep.kafka.record.stored_record import put_record, read_record
+from logkeep.kafka.record.stored_record import last_record, put_record
 from logkeep.kafka.salvage.copy_task import SalvageUnit, salvage_ranges
 from logkeep.kafka.salvage.facts import topic_records
 from logkeep.kafka.salvage.findings import with_reasons
 from logkeep.kafka.salvage.plan import SalvageOptions, SalvagePlan, plan_salvage
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
-from logkeep.model.segments import Collection, LogName
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted
 from logkeep.repository.backups.manifest import KnownGap, LogCut
-from logkeep.repository.backups.source import check_source, ensure_source, read_manifest
+from logkeep.repository.backups.source import check_source, ensure_source
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.write_session import Writing, writing
@@ -60,7 +59,7 @@ class KafkaSalvage:
     """Runs a salvage. The caller holds the locks of the directories (`held`)."""
 
     place: SourceRef
-    disks: Disks
+    disks: LogDirectories
     clock: Clock
     tokens: TokenSource
 
@@ -74,9 +73,7 @@ class KafkaSalvage:
         folded = read_chain(self.place)
         check_wanted(options.wanted_id, folded.last_id)
         check_source(self.place, KIND, self._identity)
-        plan = plan_salvage(
-            self.disks, options, engine, self._last(folded), self._archived(folded), used_numbers(folded)
-        )
+        plan = self._plan(options, engine, folded)
         lost = _damage_gaps(plan)
         offsets = plan.copy_plan.records - sum(gap.end - gap.start for gap in lost)
         findings = (*plan.findings, *groups_of(plan.facts)[1])
@@ -87,10 +84,7 @@ class KafkaSalvage:
         with writing(self.place, "salvage", self.clock, self.tokens, options.lease_ttl) as session:
             check_wanted(options.wanted_id, session.folded.last_id)
             check_source(self.place, KIND, self._identity)
-            folded = session.folded
-            plan = plan_salvage(
-                self.disks, options, engine, self._last(folded), self._archived(folded), used_numbers(folded)
-            )
+            plan = self._plan(options, engine, session.folded)
             source = ensure_source(self.place, KIND, self._identity, self.clock())
             ongoing = begin(session, source, wanted=options.wanted_id, tags=options.tags)
             assembled = assemble(plan.copy_plan, self._copy(ongoing, plan, options, engine))
@@ -102,13 +96,7 @@ class KafkaSalvage:
 
     def _plan(self, options: SalvageOptions, engine: Engine, folded: Folded) -> SalvagePlan:
         used = used_numbers(folded)
-        return plan_salvage(self.disks, options, engine, self._last(folded), self._archived(folded), used)
-
-    def _last(self, folded: Folded) -> ClusterRecord | None:
-        """The cluster record of the last backup."""
-        if not folded.completed:
-            return None
-        return read_record(self.place, read_manifest(self.place, folded.completed[-1]))
+        return plan_salvage(self.disks, options, engine, last_record(self.place, folded), self._archived(folded), used)
 
     def _archived(self, folded: Folded) -> ArchivedRows:
         return ArchivedRows(self.place, folded.completed[-1] if folded.completed else None)
@@ -187,8 +175,7 @@ def _logs(plan: SalvagePlan, assembled: Assembled) -> list[PartitionRecord]:
 
 
 def _carried_cut(record: PartitionRecord) -> LogCut:
-    log = LogName(Collection.TOPICS, record.topic, record.history, record.partition)
-    return LogCut(log, record.start, record.end)
+    return LogCut(record.log, record.start, record.end)
 
 
 def _damage_gaps(plan: SalvagePlan) -> list[KnownGap]:

@@ -7,7 +7,7 @@ import msgspec
 
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.scan import scan
-from logkeep.kafka.disks.scan_results import Copy, ReplicaScan
+from logkeep.kafka.disks.scan_results import DiskCopy, ReplicaScan
 from logkeep.kafka.salvage.compare import first_difference
 from logkeep.kafka.salvage.replicas import best
 from logkeep.model.work import Progress
@@ -16,7 +16,7 @@ from logkeep.model.work import Progress
 @dataclass(frozen=True)
 class SalvageSurveyUnit:
     log: TopicPartition
-    copies: tuple[Copy, ...]
+    copies: tuple[DiskCopy, ...]
     from_offset: int
     """Earlier offsets are archived and need not be read."""
     compacted: bool

@@ -2,7 +2,7 @@
 
 from logkeep.kafka.scan.values import ScanCounters
 from logkeep.store.base import ObjectInfo, Store
-from logkeep.store.delegating import DelegatingStore
+from logkeep.store.wrapper import DelegatingStore
 
 
 class CountedStore(DelegatingStore):

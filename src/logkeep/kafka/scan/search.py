@@ -37,7 +37,8 @@ class RecordSearch:
         if self.contains is not None and len(found):
             found = found.chosen(_containing(found, self.contains))
         if self.header is not None and len(found):
-            found = found.chosen(_with_header(found, self.header, self.header_value))
+            headers = arrow_records(found, ("headers",)).column(0)
+            found = found.chosen(_rows_with_header(headers, self.header, self.header_value))
         return found
 
     def in_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -82,10 +83,6 @@ def _containing(records: RecordColumns, text: bytes) -> Flags:
         texts = binary_column(records.data, spans[:, column], spans[:, size])
         found |= _flags(pc.match_substring(texts, text))
     return found
-
-
-def _with_header(records: RecordColumns, name: bytes, value: bytes | None) -> Flags:
-    return _rows_with_header(arrow_records(records, ("headers",)).column(0), name, value)
 
 
 def _rows_with_header(headers: pa.ListArray, name: bytes, value: bytes | None) -> Flags:

@@ -64,10 +64,10 @@ def catch_up_receipts(
             damaged.append(info.name)
 
 
-def by_step(receipts: Sequence[CatchUpReceipt], step: CatchUpStep) -> dict[str, CatchUpReceipt]:
-    """One receipt for each unit. An attempt that ran twice left two, with objects of their own."""
+def verified_units(receipts: Sequence[CatchUpReceipt]) -> dict[str, CatchUpReceipt]:
+    """One receipt for each unit that was verified. An attempt that ran twice left two, with objects of their own."""
     found: dict[str, CatchUpReceipt] = {}
     for each in receipts:
-        if each.step is step:
+        if each.step is CatchUpStep.VERIFIED:
             found.setdefault(each.unit, each)
     return found

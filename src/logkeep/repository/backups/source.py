@@ -159,7 +159,10 @@ def view(place: SourceRef, now: datetime, here: Owner) -> SourceView:
     """
     early = read_chain(place)
     opened = open_ids(place, early.last_id)
-    notes = {request.id: _notes(place, request) for request in detached_requests(place, opened)}
+    notes = {
+        request.id: tuple(receipt.note for receipt in receipts(place, BackupId(request.id)))
+        for request in detached_requests(place, opened)
+    }
     lease, trouble = _lease(place)
     folded = follow(place, early)
     return SourceView(
@@ -172,10 +175,6 @@ def view(place: SourceRef, now: datetime, here: Owner) -> SourceView:
         notes=notes,
         warnings=(*trouble, *_warnings(folded, lease)),
     )
-
-
-def _notes(place: SourceRef, request: BackupRequest) -> tuple[str, ...]:
-    return tuple(receipt.note for receipt in receipts(place, BackupId(request.id)))
 
 
 def _lease(place: SourceRef) -> tuple[LeaseDocument | None, tuple[str, ...]]:

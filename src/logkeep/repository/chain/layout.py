@@ -21,7 +21,6 @@ PROBE = "probe-"
 MOST_NUMBERED = 999_999
 """Maximum number of receipts, lists of producers, or resumes of one restore."""
 
-_SUFFIX = {Codec.NONE: "", Codec.ZSTD: ".zst", Codec.GZIP: ".gz"}
 _TOKEN = r"(?P<token>[0-9a-f]{16})"
 _NUMBER = r"(?P<number>[0-9]{20})"
 _JOURNAL_UNIT = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9._=-]{0,119}")
@@ -83,7 +82,7 @@ def receipt(source: str, backup_id: BackupId, unit: str, token: str) -> str:
 
 
 def attachment(source: str, backup_id: BackupId, role: str, token: str, codec: Codec = Codec.NONE) -> str:
-    return f"{backup(source, backup_id)}attachments/{role}.{token}.json{_SUFFIX[codec]}"
+    return f"{backup(source, backup_id)}attachments/{role}.{token}.json{codec.suffix}"
 
 
 def manifest(source: str, backup_id: BackupId, token: str) -> str:
@@ -222,7 +221,7 @@ def log_root(source: str, log: LogName) -> str:
 def object_of(source: str, log: LogName, first: int, token: str, codec: Codec) -> str:
     """The name of a data object whose first record is at position `first`."""
     kind = "snapshot" if log.collection is Collection.SNAPSHOTS else "log"
-    return f"{log_root(source, log)}{padded(first)}.{token}.{kind}{_SUFFIX[codec]}"
+    return f"{log_root(source, log)}{padded(first)}.{token}.{kind}{codec.suffix}"
 
 
 def index_of(source: str, log: LogName, first: int, token: str) -> str:

@@ -120,14 +120,12 @@ def writing(
 
 
 @contextmanager
-def brief_writing(
-    place: SourceRef, operation: str, clock: Clock, tokens: TokenSource, ttl: timedelta = BRIEF_TTL
-) -> Iterator[Writing]:
+def brief_writing(place: SourceRef, operation: str, clock: Clock, tokens: TokenSource) -> Iterator[Writing]:
     """The same for a few store calls inside a generator of steps: no thread renews the lease.
 
     A generator that is dropped releases nothing, as if its process had been killed.
     """
-    lease = acquire(place, this_process(tokens()), operation, clock, ttl)
+    lease = acquire(place, this_process(tokens()), operation, clock, BRIEF_TTL)
     try:
         folded = read_chain(place)
         check_seen(place, folded, lease.seen)

@@ -67,7 +67,6 @@ SCHEMA = pa.schema(
     ]
 )
 
-_SUFFIX = {Codec.NONE: "", Codec.ZSTD: ".zst", Codec.GZIP: ".gz"}
 _SLICE_ROWS = 65_536
 """Rows that are turned into Python objects at a time."""
 
@@ -211,7 +210,7 @@ class SegmentTable:
     def _suffixes(self) -> pa.Array:
         collections, codecs = _column(self.arrow, "collection"), _column(self.arrow, "codec")
         endings = [
-            (".snapshot" if collection == Collection.SNAPSHOTS else ".log") + _SUFFIX[Codec(codec)]
+            (".snapshot" if collection == Collection.SNAPSHOTS else ".log") + Codec(codec).suffix
             for collection in collections.dictionary.to_pylist()
             for codec in codecs.dictionary.to_pylist()
         ]

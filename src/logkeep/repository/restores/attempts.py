@@ -6,8 +6,8 @@ from logkeep.model.ids import RestoreId
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import Owner, this_process
+from logkeep.repository.restores.document_numbers import last_number, put_next, put_numbered, read_all, read_newest
 from logkeep.repository.restores.documents import ProducerRow, ProducersDocument, RestorePlanDocument, ResumedDocument
-from logkeep.repository.restores.numbered import last_number, put_next, put_numbered, read_all, read_newest
 
 
 def put_producers(

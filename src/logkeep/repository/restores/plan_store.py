@@ -20,6 +20,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import MIB, put_own
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.object_writer import StoredWriter
+from logkeep.repository.restores.document_numbers import read_of
 from logkeep.repository.restores.documents import (
     BODY_LIMIT,
     MAP_LIMIT,
@@ -28,7 +29,6 @@ from logkeep.repository.restores.documents import (
     RestoreTargetRef,
     sealed,
 )
-from logkeep.repository.restores.numbered import read_of
 from logkeep.store.access import create_place, open_store
 
 PlanT = TypeVar("PlanT")

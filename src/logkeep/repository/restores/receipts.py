@@ -18,8 +18,8 @@ from logkeep.errors import AlreadyExists
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.restores.document_numbers import last_number, put_next, read_all, read_newest, read_numbered
 from logkeep.repository.restores.documents import EndedDocument, ReceiptDocument, RestoreVerdict, moment, sealed
-from logkeep.repository.restores.numbered import last_number, put_next, read_all, read_newest, read_numbered
 
 FIRST = 1
 """The number of a receipt before it is stored."""

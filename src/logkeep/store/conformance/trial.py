@@ -28,7 +28,6 @@ class Scale:
 
 QUICK = Scale(keys=30, racers=4, races=6, stream_bytes=12 << 20)
 """For a user's store: some 200 requests and 40 MiB. Some servers let each loser of a race wait for a second."""
-FULL = Scale(keys=1_205, racers=32, races=3, stream_bytes=21 << 20)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import BinaryIO, Final, cast
 
 from logkeep.errors import ClusterUnreachable, HistoryUnproven
 from logkeep.formats.kafka.batches import XERIAL_MAGIC
+from logkeep.formats.zookeeper.compression import opened
 from logkeep.formats.zookeeper.names import SnapshotPacking, hex_zxid, snapshot_name
-from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import EngineFor
@@ -24,6 +24,7 @@ from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.model.archived import FileOrigin
+from logkeep.zookeeper.model.paths import SYSTEM
 from logkeep.zookeeper.model.sink import BackupSink, Known
 from logkeep.zookeeper.model.tree import tree_of, unresolved
 from logkeep.zookeeper.server.admin_download import LimitedPlain
@@ -34,7 +35,6 @@ from logkeep.zookeeper.timeline.same_ensemble import same_past
 _PAUSE_S: Final = 1.0
 _ATTEMPTS: Final = 5
 _PACKED: Final = ((b"\x1f\x8b", SnapshotPacking.GZIP), (XERIAL_MAGIC, SnapshotPacking.SNAPPY))
-_SYSTEM: Final = b"/zookeeper"
 _FROM_DISK: Final = "back up from the server's directories"
 
 
@@ -83,7 +83,7 @@ def _check_history(found: FetchedSnapshot, known: Known, member: str) -> None:
     An archive that ends with a fuzzy snapshot, or without nodes outside /zookeeper, proves nothing.
     """
     tree = known.tree() if known.anything and not known.marks else None
-    if tree is None or not any(path and not path.startswith(_SYSTEM) for path in tree.nodes):
+    if tree is None or not any(path and not path.startswith(SYSTEM) for path in tree.nodes):
         return
     with found.path.open("rb") as file, opened(file, _packing(found.path)) as plain:
         reader = SnapshotReader(plain)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logkeep.errors import Damaged, HistoryUnproven
+from logkeep.formats.zookeeper.compression import opened
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.zookeeper.backup.server_files import FoundFile, ServerFiles
 from logkeep.zookeeper.backup.source_file import OpenedFile, RecordMark, mark_in, same_in
@@ -117,8 +117,8 @@ def _holds(found: ServerFiles, zxid: int, adler: int) -> bool:
 
 def _contradict(newer: FoundFile, older: FoundFile, mark: RecordMark) -> bool:
     """Whether a newer and an older log have different transactions under one zxid."""
-    witness = mark_in(older.path, mark.zxid)
-    if witness is None or witness.zxid != mark.zxid or witness.adler == mark.adler:
+    earlier = mark_in(older.path, mark.zxid)
+    if earlier is None or earlier.zxid != mark.zxid or earlier.adler == mark.adler:
         return False
     return not same_in(mark.zxid, OpenedFile(str(newer.path)), OpenedFile(str(older.path)))
 

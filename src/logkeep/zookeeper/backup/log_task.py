@@ -20,7 +20,7 @@ from logkeep.model.work import Progress
 from logkeep.repository.object_writer import StoredObject
 from logkeep.zookeeper.backup.known_records import KnownRecords, is_same
 from logkeep.zookeeper.backup.source_file import base_of, goes_back, opened_file, reading, scanned
-from logkeep.zookeeper.model.sink import PieceWriter, Shelf
+from logkeep.zookeeper.model.sink import NewObjects, PieceWriter
 
 _FIRST_ZXID = slice(24, 32)
 """In a record, after checksum, length, session and cxid."""
@@ -33,7 +33,7 @@ class LogCopyUnit:
     size_bytes: int
     member: str
     history: str
-    shelf: Shelf
+    new_objects: NewObjects
     start_at: int = 0
     """The byte of the first record to copy; 0: from the header on."""
     limit: int | None = None
@@ -267,7 +267,9 @@ class _PieceOutput:
                 self._start = HEADER_BYTES
                 return
             first = int.from_bytes(records[_FIRST_ZXID], signed=True)
-            self._writer = self._unit.shelf.open_log(self._unit.member, self._unit.history, first, tail=self._tail)
+            self._writer = self._unit.new_objects.open_log(
+                self._unit.member, self._unit.history, first, tail=self._tail
+            )
             self._writer.write(header())
             data, self._start = records, max(self._start, HEADER_BYTES)
         self._writer.write(data)

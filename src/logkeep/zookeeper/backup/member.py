@@ -32,7 +32,7 @@ from logkeep.zookeeper.model.archived import (
     Member,
     digest_hex,
 )
-from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
+from logkeep.zookeeper.model.sink import DamagedFile, NewObjects, PlacedLog, PlacedSnapshot
 from logkeep.zookeeper.server.four_letter import ServerState
 
 
@@ -52,7 +52,7 @@ class MemberRun:
 
     place: MemberPlace
     history: str
-    shelf: Shelf
+    new_objects: NewObjects
     continued: Continued
     known_snapshots: Mapping[str, tuple[int, str]]
     """Size and sha256 of archived snapshots, by name."""
@@ -145,7 +145,7 @@ class MemberRun:
                 size_bytes=f.size_bytes,
                 member=self.place.name,
                 history=self.history,
-                shelf=self.shelf,
+                new_objects=self.new_objects,
             )
             for f in wanted
         ]
@@ -358,7 +358,7 @@ class MemberRun:
             size_bytes=max(log.file.used_bytes - log.start_at, 0),
             member=self.place.name,
             history=self.history,
-            shelf=self.shelf,
+            new_objects=self.new_objects,
             start_at=log.start_at,
             limit=cap,
             proven=proven,

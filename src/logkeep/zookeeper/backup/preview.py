@@ -8,14 +8,14 @@ from logkeep.zookeeper.backup.member import MemberRun
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
 from logkeep.zookeeper.backup.server_files import list_files
-from logkeep.zookeeper.model.sink import CompletedBackup, Gathered, Known, Shelf
+from logkeep.zookeeper.model.sink import CompletedBackup, Gathered, Known, NewObjects
 
 
 @dataclass(frozen=True)
 class PreviewSink:
     """A sink that reports what is archived and stores nothing."""
 
-    shelf: Shelf
+    new_objects: NewObjects
     known: Known
 
     @property

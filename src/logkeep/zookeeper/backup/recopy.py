@@ -71,7 +71,7 @@ def _log_units(member: MemberRun, kept: ArchivedLog) -> Iterator[LogCopyUnit]:
             size_bytes=kept.size_bytes,
             member=kept.member,
             history=kept.history,
-            shelf=member.shelf,
+            new_objects=member.new_objects,
             start_at=before.end_at,
             held=(KnownRecords(0, kept.first - 1, before.adler, path, pinned),) if before.zxid else (),
             limit=kept.last,
@@ -100,5 +100,5 @@ def _snapshot_units(member: MemberRun, kept: ArchivedSnapshot) -> Iterator[Snaps
                 size_bytes=kept.size_bytes,
                 member=kept.member,
                 history=kept.history,
-                shelf=member.shelf,
+                new_objects=member.new_objects,
             )

@@ -71,7 +71,7 @@ class RoundSettings:
         continues = check_continuity(place.name, found, known) if known.anything else Continued()
         kept = {name: facts for (member, name), facts in known.snapshots.items() if member == place.name}
         return MemberRun(
-            place, history, sink.shelf, continues, kept, self.largest_record, self.chunk_bytes, hashed=self.hashed
+            place, history, sink.new_objects, continues, kept, self.largest_record, self.chunk_bytes, hashed=self.hashed
         )
 
     def _needs_more(self, member: MemberRun, grew: bool) -> bool:
@@ -162,7 +162,7 @@ def verbatim(member: MemberRun, file: FoundFile) -> VerbatimUnit:
         size_bytes=file.used_bytes,
         member=member.place.name,
         history=member.history,
-        shelf=member.shelf,
+        new_objects=member.new_objects,
     )
 
 

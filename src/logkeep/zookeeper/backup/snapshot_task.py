@@ -12,13 +12,13 @@ from typing import BinaryIO, cast
 import msgspec
 
 from logkeep.errors import Damaged
+from logkeep.formats.zookeeper.compression import opened
 from logkeep.formats.zookeeper.names import SnapshotPacking
-from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.model.work import Progress
 from logkeep.repository.object_writer import StoredObject
 from logkeep.zookeeper.backup.source_file import opened_file, reading
-from logkeep.zookeeper.model.sink import PieceWriter, Shelf
+from logkeep.zookeeper.model.sink import NewObjects, PieceWriter
 
 
 class SnapshotCopyOutcome(StrEnum):
@@ -38,7 +38,7 @@ class SnapshotCopyUnit:
     size_bytes: int
     member: str
     history: str
-    shelf: Shelf
+    new_objects: NewObjects
     as_is: bool = False
     """Do not compress: the server compressed it, or another one of the same zxid, whose name it would get."""
 
@@ -64,7 +64,7 @@ def copy_snapshot(unit: SnapshotCopyUnit, progress: Progress) -> CopiedSnapshot:
     except FileNotFoundError:
         return CopiedSnapshot(outcome=SnapshotCopyOutcome.VANISHED)
     with file, reading(unit.path):
-        writer = unit.shelf.open_snapshot(unit.member, unit.history, unit.name, unit.zxid, packed=unit.as_is)
+        writer = unit.new_objects.open_snapshot(unit.member, unit.history, unit.name, unit.zxid, packed=unit.as_is)
         try:
             return _checked_snapshot(unit, _CopyingFile(file, writer, progress), writer)
         except Damaged as damage:

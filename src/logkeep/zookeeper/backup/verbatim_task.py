@@ -10,7 +10,7 @@ import msgspec
 from logkeep.model.work import Progress
 from logkeep.repository.object_writer import StoredObject
 from logkeep.zookeeper.backup.source_file import opened_file, reading
-from logkeep.zookeeper.model.sink import Shelf
+from logkeep.zookeeper.model.sink import NewObjects
 
 _CHUNK = 1 << 20
 
@@ -26,7 +26,7 @@ class VerbatimUnit:
     size_bytes: int
     member: str
     history: str
-    shelf: Shelf
+    new_objects: NewObjects
 
 
 class CopiedVerbatim(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ def copy_verbatim(unit: VerbatimUnit, progress: Progress) -> CopiedVerbatim:
     except FileNotFoundError:
         return CopiedVerbatim(stored=None)
     with file, reading(unit.path):
-        writer = unit.shelf.open_damaged(unit.member, unit.history, unit.name, unit.zxid)
+        writer = unit.new_objects.open_damaged(unit.member, unit.history, unit.name, unit.zxid)
         try:
             left = _data_end(file)
             while left and (piece := file.read(min(left, _CHUNK))):

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from pathlib import PurePath
 
-from logkeep.formats.zookeeper.names import hex_zxid, log_name
+from logkeep.formats.zookeeper.names import hex_or_none, hex_zxid, log_name
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec, Proof
 from logkeep.repository.object_writer import StoredObject
@@ -23,7 +23,6 @@ from logkeep.zookeeper.bundle.document import (
     ZxidField,
 )
 from logkeep.zookeeper.model.archived import ArchivedLog, LogFileEnding, Member
-from logkeep.zookeeper.model.packing import SUFFIXES
 from logkeep.zookeeper.model.sink import DamagedFile, Gathered, PlacedLog, PlacedSnapshot
 
 _REPAIRED = frozenset({"header-rewritten", "torn-tail"})
@@ -82,7 +81,7 @@ def _server(member: Member) -> Server:
         log_dir=member.log_dir,
         member=member.name,
         role=member.role,
-        zxid=_hex(member.zxid),
+        zxid=hex_or_none(member.zxid),
         current_epoch=member.current_epoch,
         accepted_epoch=member.accepted_epoch,
         voters=member.voters,
@@ -124,9 +123,9 @@ def _snapshot(placed: PlacedSnapshot) -> SnapshotEntry:
         stored_name=_stored_snapshot(placed),
         stored_size=stored.size_bytes,
         stored_checksum=f"sha256:{stored.sha256}",
-        fuzzy_end=_hex(kept.fuzzy_end),
-        bound=_hex(kept.bound),
-        digest=_hex(kept.digest),
+        fuzzy_end=hex_or_none(kept.fuzzy_end),
+        bound=hex_or_none(kept.bound),
+        digest=hex_or_none(kept.digest),
         digest_zxid=hex_zxid(kept.digest_zxid),
         nodes=kept.nodes,
         origin=kept.origin,
@@ -183,12 +182,8 @@ def _status(kept: ArchivedLog) -> tuple[str, str]:
 
 
 def _stored_snapshot(placed: PlacedSnapshot) -> str:
-    return f"{placed.kept.name}{SUFFIXES[placed.stored.codec]}"
+    return f"{placed.kept.name}{placed.stored.codec.suffix}"
 
 
 def _stored_log(placed: PlacedLog) -> str:
-    return f"{log_name(placed.kept.first)}{SUFFIXES[placed.stored.codec]}"
-
-
-def _hex(zxid: int | None) -> str | None:
-    return None if zxid is None else hex_zxid(zxid)
+    return f"{log_name(placed.kept.first)}{placed.stored.codec.suffix}"

@@ -46,12 +46,3 @@ def partial(directory: Path, backup_id: str) -> Path:
 
 def info_path(bundle: Path) -> Path:
     return bundle / METADATA / INFO
-
-
-def bundles(directory: Path) -> list[Path]:
-    """Every complete bundle in a directory, sorted by name."""
-    try:
-        entries = sorted(directory.iterdir())
-    except OSError:
-        return []
-    return [e for e in entries if _ID.fullmatch(e.name) and not e.name.startswith(".") and info_path(e).is_file()]

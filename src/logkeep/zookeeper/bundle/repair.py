@@ -27,7 +27,7 @@ from logkeep.zookeeper.bundle.info_file import document_of, replace_document, se
 from logkeep.zookeeper.bundle.repair_notes import dropped_note, repaired_note
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
-from logkeep.zookeeper.model.packing import SUFFIXES, RepairedLog
+from logkeep.zookeeper.model.packing import RepairedLog
 from logkeep.zookeeper.repair.plan import NewLog, RepairPlan
 from logkeep.zookeeper.timeline.lost_moments import by_snapshot, moments_lost
 from logkeep.zookeeper.timeline.survey import survey
@@ -97,9 +97,9 @@ class BundleRepairSink:
     def _open(self, kind: str, name: str) -> StoredWriter:
         """Under the first free suffix, with a token after it until `_rename`."""
         taken = {path.name for path in (self.view.path / kind).iterdir()}
-        codec = next(c for c in _CODECS if f"{name}{SUFFIXES[c]}" not in taken)
+        codec = next(c for c in _CODECS if f"{name}{c.suffix}" not in taken)
         token = self.tokens()
-        stored = f"{kind}/{name}{SUFFIXES[codec]}.{token}"
+        stored = f"{kind}/{name}{codec.suffix}.{token}"
         return StoredWriter(LocalStore(self.view.path, self.tokens).open_new(stored), stored, token, codec)
 
     def _rename(self, stored: StoredObject) -> StoredObject:

@@ -35,7 +35,7 @@ _DIRECTORIES = (layout.SNAPSHOTS, layout.TXNLOGS, layout.METADATA, layout.LOGS)
 
 
 @dataclass(frozen=True)
-class BundleShelf:
+class BundleObjects:
     """A token after each name keeps the file of an aborted attempt from blocking the next attempt."""
 
     store: LocalStore
@@ -64,7 +64,7 @@ class BundleSink:
 
     directory: Path
     backup_id: str
-    shelf: BundleShelf
+    new_objects: BundleObjects
     clock: Clock
     started: datetime
     known: Known = field(default_factory=Known)
@@ -89,8 +89,8 @@ class BundleSink:
         found = self._planned(gathered)
         gathered = replace(gathered, findings=[*gathered.findings, *found])
         took_s = (self.clock() - self.started).total_seconds()
-        info = with_seal(info_of(gathered, self.backup_id, self.started, took_s, self.shelf.codec))
-        root = self.shelf.store.root
+        info = with_seal(info_of(gathered, self.backup_id, self.started, took_s, self.new_objects.codec))
+        root = self.new_objects.store.root
         with os_errors_about(str(root)):
             self._rename_files(gathered, root)
             self._write_documents(gathered, info, root)
@@ -165,7 +165,7 @@ def new_bundle(
         root = layout.partial(directory, name)
         lock = _lock_staging(root)
     try:
-        yield BundleSink(directory, name, BundleShelf(LocalStore(root, tokens), codec, level, tokens), clock, started)
+        yield BundleSink(directory, name, BundleObjects(LocalStore(root, tokens), codec, level, tokens), clock, started)
     finally:
         shutil.rmtree(root, ignore_errors=True)  # it does not exist after a commit
         os.close(lock)

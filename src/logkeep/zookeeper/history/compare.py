@@ -19,12 +19,11 @@ from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.zookeeper.history.tree_diff import DifferenceKind, NodeDifference, differences
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView, Member
+from logkeep.zookeeper.model.paths import is_system
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Slice, Target, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
 from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
-
-_SYSTEM = b"/zookeeper"
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def compare(before: TreeSide, after: TreeSide, below: bytes, most: int) -> TreeC
     be compared, and a typing error would read as `equal`.
     """
     one, other = _plan_path(before), _plan_path(after)
-    shortcut = not _is_system(below) and _rests_on(one) == _rests_on(other)
+    shortcut = not is_system(below) and _rests_on(one) == _rests_on(other)
     digest = written_digest(before.view, one) if shortcut else None
     if digest is not None and digest == written_digest(after.view, other):
         if below:  # the trees are equal, so one of them shows whether the node exists
@@ -134,10 +133,6 @@ def _rests_on(path: RestorePath) -> tuple[object, ...]:
     base = path.base.snapshot
     begins = (path.base.zxid, None if base is None else base.sha256, path.with_config)
     return (begins, *((piece.log.sha256, piece.first, piece.last) for piece in path.slices))
-
-
-def _is_system(below: bytes) -> bool:
-    return below == _SYSTEM or below.startswith(_SYSTEM + b"/")
 
 
 def written_digest(view: BackupView, path: RestorePath) -> int | None:

@@ -19,7 +19,8 @@ from logkeep.zookeeper.history.conflicts import disputed_by_members
 from logkeep.zookeeper.history.pieces import gaps, history_order, pieces, without
 from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.model.findings import Class
-from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Dispute, Holdings, Line
+from logkeep.zookeeper.model.spans import overlap
+from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Dispute, Holdings, Timeline
 from logkeep.zookeeper.timeline.plan import Slice
 from logkeep.zookeeper.timeline.survey import survey_without_disputes
 from logkeep.zookeeper.timeline.timeline import known_committed, line_of, spans_of
@@ -77,7 +78,7 @@ def _is_doubted(holdings: Holdings, member: str) -> bool:
     """
     lines = {history: line_of(holdings, history) for history in holdings.histories}
     own = (span for line in lines.values() for span in line.spans if span.log.member == member)
-    return any(_meet(cut, (span.first, span.last)) for span in own for cut in lines[span.log.history].abandoned)
+    return any(overlap(cut, (span.first, span.last)) for span in own for cut in lines[span.log.history].abandoned)
 
 
 def _of_history(holdings: Holdings, history: str, member: str | None) -> HistorySelection:
@@ -87,26 +88,22 @@ def _of_history(holdings: Holdings, history: str, member: str | None) -> History
     logs = [log for log in holdings.logs if log.history == history and member in (None, log.member)]
     disputed = [] if member else [dispute for dispute in holdings.disputed if dispute.history == history]
     spans = [Slice(log, span.first, span.last) for log in logs for span in spans_of(log, disputed)]
-    abandoned = [cut for cut in line.abandoned if any(_meet(cut, (span.first, span.last)) for span in spans)]
+    abandoned = [cut for cut in line.abandoned if any(overlap(cut, (span.first, span.last)) for span in spans)]
     held = (Slice(span.log, first, last) for span in spans for first, last in without(span.first, span.last, never))
     cuts = [*never, *((dispute.first, dispute.last) for dispute in disputed)]
     findings = [*(_abandoned(line, cut, proven=cut in never) for cut in abandoned), *_disputed(disputed)]
     return HistorySelection(tuple(held), tuple((history, *cut) for cut in cuts), tuple(findings))
 
 
-def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
-
-
-def _is_proven(holdings: Holdings, line: Line, cut: tuple[int, int]) -> bool:
+def _is_proven(holdings: Holdings, line: Timeline, cut: tuple[int, int]) -> bool:
     """Whether a majority of a known number of voters continued without these, and nothing shows them as applied."""
     border = _end_of(line, epoch_of(cut[0]))
     known = holdings.voters is not None or any(member.voters is not None for member in holdings.members)
-    by_majority = border is not None and border.standing is BorderProof.MAJORITY and known
+    by_majority = border is not None and border.proof is BorderProof.MAJORITY and known
     return by_majority and not known_committed(holdings, line, cut[0])
 
 
-def _abandoned(line: Line, cut: tuple[int, int], *, proven: bool) -> Finding:
+def _abandoned(line: Timeline, cut: tuple[int, int], *, proven: bool) -> Finding:
     """A majority proves how an epoch ended. Fewer members may lack its end because a snapshot updated them."""
     border, some = _end_of(line, epoch_of(cut[0])), f"transactions {hex_zxid(cut[0])} to {hex_zxid(cut[1])}"
     if proven:
@@ -117,11 +114,11 @@ def _abandoned(line: Line, cut: tuple[int, int], *, proven: bool) -> Finding:
         continued = f"{seen_by or 'another member'} continued without them"
         what = f"{some} are in the answer, and may never have been committed: {continued}"
         severity, remedy = Severity.WARNING, _REMEDY_UNPROVEN
-    where = ", ".join(sorted({span.log.member for span in line.spans if _meet(cut, (span.first, span.last))}))
+    where = ", ".join(sorted({span.log.member for span in line.spans if overlap(cut, (span.first, span.last))}))
     return Finding(code=Class.NEVER_COMMITTED, severity=severity, where=where, what=what, remedy=remedy)
 
 
-def _end_of(line: Line, epoch: int) -> Border | None:
+def _end_of(line: Timeline, epoch: int) -> Border | None:
     return next((border for border in line.borders if epoch_of(border.after) > epoch), None)
 
 

@@ -3,13 +3,10 @@
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Final, cast
+from typing import BinaryIO, cast
 
-from logkeep.model.segments import Codec
 from logkeep.repository.object_writer import StoredObject, StoredWriter
 from logkeep.zookeeper.model.archived import ArchivedLog
-
-SUFFIXES: Final = {Codec.NONE: "", Codec.GZIP: ".gz", Codec.ZSTD: ".zst"}
 
 
 def unpacked_stream(pieces: Iterator[memoryview]) -> BinaryIO:

@@ -5,6 +5,7 @@ from typing import Final
 from logkeep.errors import UsageError
 
 SYSTEM: Final = b"/zookeeper"
+CONFIG: Final = b"/zookeeper/config"
 
 
 def parsed_path(text: str) -> bytes:

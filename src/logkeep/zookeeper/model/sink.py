@@ -1,6 +1,6 @@
 """Interfaces for storing a backup: implemented by bundles and repositories.
 
-A `Shelf` is sent to tasks: it opens new objects under unique names and returns what was stored. A `BackupSink` stays
+`NewObjects` are sent to tasks, which open objects under unique names and return what they stored. A `BackupSink` stays
 with the driver: it knows what earlier backups contain, and commits what the tasks stored as one backup, or nothing.
 """
 
@@ -28,7 +28,7 @@ class PieceWriter(Protocol):
         """Discard the object. Does nothing after `close` or a second time."""
 
 
-class Shelf(Protocol):
+class NewObjects(Protocol):
     """Opens new objects. Picklable, so that a task in another process can use it."""
 
     def open_snapshot(self, member: str, history: str, name: str, zxid: int, *, packed: bool) -> PieceWriter:
@@ -179,7 +179,7 @@ class CompletedBackup:
 
 class BackupSink(Protocol):
     @property
-    def shelf(self) -> Shelf: ...
+    def new_objects(self) -> NewObjects: ...
 
     @property
     def known(self) -> Known: ...

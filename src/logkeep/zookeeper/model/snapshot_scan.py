@@ -10,8 +10,8 @@ from typing import BinaryIO, cast
 
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import shown
+from logkeep.formats.zookeeper.compression import opened
 from logkeep.formats.zookeeper.names import parse_name
-from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import NodeRow, SnapshotReader
 
 _CHUNK = 1 << 20

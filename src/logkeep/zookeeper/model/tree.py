@@ -29,6 +29,7 @@ from logkeep.formats.zookeeper.transactions import (
     Transaction,
 )
 from logkeep.model.plurals import plural
+from logkeep.zookeeper.model.paths import CONFIG
 
 READ_ONLY_ACL: Final[Acls] = (Acl(1, b"world", b"anyone"),)
 UNRESOLVED_ACL: Final[Acls] = (Acl(0, b"", b"unresolved"),)
@@ -224,7 +225,7 @@ def new_tree(*, with_config: bool) -> Tree:
     if with_config:
         config = Node(b"", READ_ONLY_ACL, 0, 0, 0)
         config.aversion = -1
-        tree.add(b"/zookeeper/config", config)
+        tree.add(CONFIG, config)
     return tree
 
 

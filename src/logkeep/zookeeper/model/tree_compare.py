@@ -13,10 +13,9 @@ import struct
 import zlib
 from typing import Final
 
-from logkeep.zookeeper.model.paths import SYSTEM
+from logkeep.zookeeper.model.paths import CONFIG, SYSTEM
 from logkeep.zookeeper.model.tree import Tree
 
-_CONFIG: Final = b"/zookeeper/config"
 _QUOTAS: Final = b"/zookeeper/quota/"
 _COUNTED: Final = b"/zookeeper_stats"
 _STAT: Final = struct.Struct(">qqqqiiq")
@@ -46,4 +45,4 @@ def data_is_unlogged(path: bytes) -> bool:
 
 def stat_is_unlogged(path: bytes) -> bool:
     """Whether version, mzxid and mtime are not logged either; the ACL is."""
-    return path == _CONFIG
+    return path == CONFIG

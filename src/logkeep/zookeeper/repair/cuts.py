@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from logkeep.zookeeper.model.spans import Span, overlap
-from logkeep.zookeeper.repair.plan import DonorRecords, NewLog, Own, RepairPlan
+from logkeep.zookeeper.repair.plan import DonorRecords, NewLog, OwnBytes, RepairPlan
 
 
 def cuts_for(lost: Collection[Span], pieces: Iterable[Span], borders: Iterable[Span]) -> frozenset[int]:
@@ -30,7 +30,7 @@ def cut_at(plan: RepairPlan, firsts: Collection[int]) -> tuple[NewLog, ...]:
 
 
 def _cut(log: NewLog, firsts: Sequence[int], before: Mapping[int, int]) -> Iterator[NewLog]:
-    run: list[Own | DonorRecords] = []
+    run: list[OwnBytes | DonorRecords] = []
     for part in (half for whole in log.parts for half in _split_part(whole, firsts, before)):
         if run and part.first in firsts:
             yield NewLog(run[0].first, run[-1].last, tuple(run))
@@ -40,12 +40,12 @@ def _cut(log: NewLog, firsts: Sequence[int], before: Mapping[int, int]) -> Itera
 
 
 def _split_part(
-    part: Own | DonorRecords, firsts: Sequence[int], before: Mapping[int, int]
-) -> Iterator[Own | DonorRecords]:
+    part: OwnBytes | DonorRecords, firsts: Sequence[int], before: Mapping[int, int]
+) -> Iterator[OwnBytes | DonorRecords]:
     inside = [first for first in firsts if part.first < first <= part.last]
     ends = [*(before.get(first, first - 1) for first in inside), part.last]
     for first, last in zip((part.first, *inside), ends, strict=True):
-        if isinstance(part, Own):
+        if isinstance(part, OwnBytes):
             yield replace(part, first=first, last=last, begins=part.first)
         else:
             yield replace(part, first=first, last=last)

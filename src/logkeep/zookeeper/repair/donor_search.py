@@ -16,7 +16,7 @@ from logkeep.formats.zookeeper.txnlog import ScannedLog
 from logkeep.zookeeper.model.archived import ArchivedFile, ArchivedLog, BackupView
 from logkeep.zookeeper.model.spans import Span, inside, outside, runs_of
 from logkeep.zookeeper.repair.donors import Views, differing, may_help
-from logkeep.zookeeper.repair.plan import Donor, Past, plan_repair
+from logkeep.zookeeper.repair.plan import Donor, DonorHistory, plan_repair
 from logkeep.zookeeper.repair.run import BackupRepairPlan, plan_with_views
 from logkeep.zookeeper.timeline.log_check import good_runs, lost_of
 from logkeep.zookeeper.timeline.object_check import ObjectChecks
@@ -69,7 +69,7 @@ def donors_to_compare(
     gone = tuple(lost_of(log, good_runs(scanned) if scanned is not None else []))
     chosen, missing, undisputed = list[Donor](), gone, gone
     for donor in donors:
-        if donor.past is Past.OTHER:
+        if donor.past is DonorHistory.OTHER:
             continue
         left = outside(missing, donor.runs)
         contradicted = tuple(runs_of(sorted(set(_contradicted(views, donor, chosen, undisputed)))))

@@ -12,7 +12,7 @@ from logkeep.formats.zookeeper.txnlog import RecordStretch, ScannedLog, Transact
 from logkeep.zookeeper.model.archived import ArchivedFile, ArchivedLog, BackupView
 from logkeep.zookeeper.model.spans import Span, contains, overlap
 from logkeep.zookeeper.repair.log_cache import LogCache
-from logkeep.zookeeper.repair.plan import Donor, Own, Past, RepairPlan, own_parts
+from logkeep.zookeeper.repair.plan import Donor, DonorHistory, OwnBytes, RepairPlan, own_parts
 from logkeep.zookeeper.timeline.survey import compared
 from logkeep.zookeeper.timeline.timeline import spans_of
 
@@ -43,10 +43,10 @@ class Views:
         """All good records of a log in one of the views."""
         return self.reading.good_records(self.all[number], log)
 
-    def past_of(self, number: int, candidate: ArchivedLog, log: ArchivedLog) -> Past:
+    def past_of(self, number: int, candidate: ArchivedLog, log: ArchivedLog) -> DonorHistory:
         if 0 < number <= len(self.beside):
-            return Past.UNKNOWN
-        return Past.SAME if candidate.history == log.history else Past.OTHER
+            return DonorHistory.UNKNOWN
+        return DonorHistory.SAME if candidate.history == log.history else DonorHistory.OTHER
 
 
 def may_help(kept: ArchivedFile, bad: ArchivedFile) -> bool:
@@ -73,12 +73,12 @@ def disputed_in(plan: RepairPlan, views: Views, donors: Sequence[Donor]) -> Iter
     """Of the transactions that a plan takes from donors: those of which another log has a different record.
 
     All logs of the same history count, also those that disagree elsewhere, and all donors that may be of it."""
-    known = {(donor.view, donor.log) for donor in donors if donor.past is not Past.OTHER}
+    known = {(donor.view, donor.log) for donor in donors if donor.past is not DonorHistory.OTHER}
     for giver in dict.fromkeys((part.donor.view, part.donor.log) for part in plan.spliced):
         spans = [(part.first, part.last) for part in plan.spliced if (part.donor.view, part.donor.log) == giver]
         for number, other in enumerate(views.all):
             for log in other.logs:
-                holds = views.past_of(number, log, plan.of) is Past.SAME or (number, log) in known
+                holds = views.past_of(number, log, plan.of) is DonorHistory.SAME or (number, log) in known
                 another = log not in (plan.of, giver[1]) or number not in (0, giver[0])
                 if holds and another and overlap((log.first, log.last), (spans[0][0], spans[-1][1])):
                     yield from differing(views, giver, (number, log), spans)
@@ -97,7 +97,9 @@ def differing(
         return
 
 
-def _donor(views: Views, log: ArchivedLog, own: Sequence[Own], number: int, candidate: ArchivedLog) -> Iterator[Donor]:
+def _donor(
+    views: Views, log: ArchivedLog, own: Sequence[OwnBytes], number: int, candidate: ArchivedLog
+) -> Iterator[Donor]:
     other, before, reading = views.all[number], _before(views.view, log), views.reading
     try:
         ends = reading.adler_of(other, candidate, log.last) == log.last_adler
@@ -120,7 +122,7 @@ def _runs(log: ArchivedLog, good: Sequence[RecordStretch]) -> Iterator[tuple[int
 
 
 def _agrees(
-    views: Views, log: ArchivedLog, own: Sequence[Own], candidate: tuple[int, ArchivedLog], *, enough: bool
+    views: Views, log: ArchivedLog, own: Sequence[OwnBytes], candidate: tuple[int, ArchivedLog], *, enough: bool
 ) -> bool:
     """`enough`: at least one common record is already known to be equal."""
     common = 0
@@ -131,7 +133,7 @@ def _agrees(
     return common > 0 or enough
 
 
-def _own_records(views: Views, log: ArchivedLog, own: Sequence[Own]) -> Iterator[TransactionColumns]:
+def _own_records(views: Views, log: ArchivedLog, own: Sequence[OwnBytes]) -> Iterator[TransactionColumns]:
     for part in own:
         try:
             yield from views.reading.records(views.view, log, [(part.start, part.end)])

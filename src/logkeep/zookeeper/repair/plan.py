@@ -31,7 +31,7 @@ class Repair(StrEnum):
     """Transactions are lost."""
 
 
-class Past(StrEnum):
+class DonorHistory(StrEnum):
     """Whether a donor belongs to the history of the damaged log."""
 
     SAME = "same"
@@ -50,7 +50,7 @@ class Donor:
     log: ArchivedLog
     runs: tuple[Span, ...]
     """Its readable transactions, in runs of one epoch."""
-    past: Past = Past.UNKNOWN
+    past: DonorHistory = DonorHistory.UNKNOWN
     begins_alike: bool = False
     """It has the record that came directly before the damaged log."""
     ends_alike: bool = False
@@ -65,7 +65,7 @@ class Donor:
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnBytes:
     """Good bytes `[start, end)` of the damaged object itself."""
 
     first: int
@@ -89,7 +89,7 @@ class DonorRecords:
 class NewLog:
     first: int
     last: int
-    parts: tuple[Own | DonorRecords, ...]
+    parts: tuple[OwnBytes | DonorRecords, ...]
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def plan_repair(
     `proven`: no hash will prove the result, so only certain records are taken.
     """
     own = list(own_parts(log, scanned)) if scanned is not None else []
-    parts: list[Own | DonorRecords] = list(own)
+    parts: list[OwnBytes | DonorRecords] = list(own)
     gone = list(lost_of(log, good_runs(scanned) if scanned is not None else []))
     lost: list[Span] = []
     for first, last in gone:
@@ -136,13 +136,13 @@ def plan_repair(
     return RepairPlan(log, _kind(scanned, gone, lost), logs, tuple(lost))
 
 
-def own_parts(log: ArchivedLog, scanned: ScannedLog) -> Iterator[Own]:
+def own_parts(log: ArchivedLog, scanned: ScannedLog) -> Iterator[OwnBytes]:
     """Good records of the log itself. What was never part of it is left out, with everything after it."""
     if scanned.records and scanned.last_zxid <= log.last:
-        yield Own(scanned.first_zxid, scanned.last_zxid, _HEADER_BYTES, scanned.size_bytes)
+        yield OwnBytes(scanned.first_zxid, scanned.last_zxid, _HEADER_BYTES, scanned.size_bytes)
     for stretch in scanned.behind:
         if stretch.records and log.first <= stretch.first_zxid and stretch.last_zxid <= log.last:
-            yield Own(stretch.first_zxid, stretch.last_zxid, stretch.start, stretch.end)
+            yield OwnBytes(stretch.first_zxid, stretch.last_zxid, stretch.start, stretch.end)
 
 
 def _is_certain(donor: Donor, log: ArchivedLog, first: int, last: int) -> bool:
@@ -152,9 +152,9 @@ def _is_certain(donor: Donor, log: ArchivedLog, first: int, last: int) -> bool:
     donors must agree with the log on both sides of the loss: one that has what came before, but not what came after,
     may have diverged.
     """
-    if donor.past is Past.OTHER:
+    if donor.past is DonorHistory.OTHER:
         return False
-    if donor.past is Past.SAME and donor.log.proof is Proof.PROVEN and log.proof is Proof.PROVEN:
+    if donor.past is DonorHistory.SAME and donor.log.proof is Proof.PROVEN and log.proof is Proof.PROVEN:
         return True
     before = {after: end for end, after in log.borders}.get(first, first - 1)
     after = dict(log.borders).get(last, last + 1)
@@ -182,10 +182,10 @@ def _from_donors(
     return taken, lost
 
 
-def _joined(log: ArchivedLog, parts: Sequence[Own | DonorRecords]) -> Iterator[NewLog]:
+def _joined(log: ArchivedLog, parts: Sequence[OwnBytes | DonorRecords]) -> Iterator[NewLog]:
     """One log per run of parts with no loss between them."""
     following = dict(log.borders)
-    run: list[Own | DonorRecords] = []
+    run: list[OwnBytes | DonorRecords] = []
     for part in parts:
         if run and part.first != following.get(run[-1].last, run[-1].last + 1):
             yield NewLog(run[0].first, run[-1].last, tuple(run))

@@ -18,7 +18,7 @@ from logkeep.zookeeper.model.log_slices import Sink
 from logkeep.zookeeper.model.snapshot_scan import Hashed
 from logkeep.zookeeper.model.spans import runs_of
 from logkeep.zookeeper.repair.donors import UNREADABLE, Views, disputed_in, donors_for
-from logkeep.zookeeper.repair.plan import Donor, DonorRecords, NewLog, Own, RepairPlan, plan_repair
+from logkeep.zookeeper.repair.plan import Donor, DonorRecords, NewLog, OwnBytes, RepairPlan, plan_repair
 from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data, check_files
 from logkeep.zookeeper.verify.run import Level, VerifiedFiles, verify
 
@@ -51,14 +51,14 @@ class RepairSink(Protocol):
 
 
 @dataclass(frozen=True)
-class Case:
+class RepairCase:
     """A damaged log, what is left of it, and its donors."""
 
     log: ArchivedLog
     scanned: ScannedLog | None
     donors: tuple[Donor, ...]
 
-    def without(self, donor: Donor) -> "Case":
+    def without(self, donor: Donor) -> "RepairCase":
         gone = donor.view, donor.log
         return replace(self, donors=tuple(other for other in self.donors if (other.view, other.log) != gone))
 
@@ -72,7 +72,7 @@ class BackupRepairPlan:
     """Snapshots without another copy."""
     copied: tuple[tuple[ArchivedSnapshot, BackupView], ...]
     """Snapshots with another copy, and the view that has it."""
-    cases: tuple[Case, ...] = ()
+    cases: tuple[RepairCase, ...] = ()
     """Of the repairs, in the same order."""
 
     @property
@@ -154,16 +154,16 @@ def plan_with_views(views: Views, checks: ObjectChecks) -> BackupRepairPlan:
     return BackupRepairPlan(tuple(settled_plan(case, views) for case in cases), dropped, copied, cases)
 
 
-def _cases(views: Views, checks: ObjectChecks) -> Iterator[Case]:
+def _cases(views: Views, checks: ObjectChecks) -> Iterator[RepairCase]:
     """A log whose records are all good needs no donors and can be one, even if its object is damaged."""
     unusable = {kept for kept in checks.unusable if isinstance(kept, ArchivedLog)}
     for log in (kept for kept in checks.damaged if isinstance(kept, ArchivedLog)):
         scanned = checks.scans.get(log)
         donors = donors_for(views, log, scanned, unusable) if log in unusable else ()
-        yield Case(log, scanned, tuple(donors))
+        yield RepairCase(log, scanned, tuple(donors))
 
 
-def settled_plan(case: Case, views: Views) -> RepairPlan:
+def settled_plan(case: RepairCase, views: Views) -> RepairPlan:
     """The first plan that restores the archived bytes, as the hash proves; else the one with certain records only.
 
     Everything that it takes was read once: an unreadable donor is not used.
@@ -178,7 +178,7 @@ def settled_plan(case: Case, views: Views) -> RepairPlan:
     return plan
 
 
-def _plans(case: Case, views: Views) -> Iterator[RepairPlan]:
+def _plans(case: RepairCase, views: Views) -> Iterator[RepairPlan]:
     """The last plan takes certain records only. It compares all holders, which is needless if a hash proves another."""
     for donors in dict.fromkeys((case.donors, *((donor,) for donor in case.donors))):
         plan = plan_repair(case.log, case.scanned, donors)
@@ -187,7 +187,7 @@ def _plans(case: Case, views: Views) -> Iterator[RepairPlan]:
     yield _certain_plan(case, views)
 
 
-def _certain_plan(case: Case, views: Views) -> RepairPlan:
+def _certain_plan(case: RepairCase, views: Views) -> RepairPlan:
     """Only records on which every holder agrees, because no hash proves them."""
     disputed = set[int]()
     while True:
@@ -215,7 +215,7 @@ class _DryRun:
 
 
 def _carry_out(
-    case: Case, plan: RepairPlan, views: Views, sink: RepairSink, accept_loss: bool
+    case: RepairCase, plan: RepairPlan, views: Views, sink: RepairSink, accept_loss: bool
 ) -> tuple[RepairPlan, bool]:
     """The plan that was carried out, and whether anything was written. If a donor has become unreadable, other donors
     give its records, or they are lost."""
@@ -224,7 +224,7 @@ def _carry_out(
         failed = next((part for log in logs if (part := _write(plan, log, views, sink.new_log(plan, log.first)))), None)
         if failed is None:
             return plan, True
-        if isinstance(failed, Own):
+        if isinstance(failed, OwnBytes):
             break
         case = case.without(failed.donor)
         plan = settled_plan(case, views)
@@ -243,7 +243,7 @@ def _copy_snapshot(snapshot: ArchivedSnapshot, source: BackupView, views: Views,
     return None
 
 
-def _write(plan: RepairPlan, log: NewLog, views: Views, writer: LogWriter) -> Own | DonorRecords | None:
+def _write(plan: RepairPlan, log: NewLog, views: Views, writer: LogWriter) -> OwnBytes | DonorRecords | None:
     """Returns None, or the part that cannot be read."""
     summed = hashlib.sha256(header())
 
@@ -265,7 +265,7 @@ def _write(plan: RepairPlan, log: NewLog, views: Views, writer: LogWriter) -> Ow
         writer.abort()
 
 
-def _give(plan: RepairPlan, part: Own | DonorRecords, views: Views, give: Sink) -> ScannedLog:
+def _give(plan: RepairPlan, part: OwnBytes | DonorRecords, views: Views, give: Sink) -> ScannedLog:
     reading, first, last = views.reading, part.first, part.last
     if isinstance(part, DonorRecords):
         return reading.give(views.all[part.donor.view], part.donor.log, first, last, give)

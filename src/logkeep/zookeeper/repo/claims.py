@@ -23,19 +23,19 @@ _LOST = "no file of this member holds them"
 
 
 @dataclass(frozen=True)
-class LogClaims:
+class ClaimedPositions:
     segments: list[Segment]
     gaps: list[KnownGap]
 
 
 def claim_logs(
     logs: Sequence[PlacedLog], before: int | None, believed: Collection[tuple[int, int]], apart: str = ""
-) -> LogClaims:
+) -> ClaimedPositions:
     """Of one member. `before`: the last archived transaction that these pieces continue; None: they are the first.
 
     `believed`: known ends of epochs, each with the transaction after it. `apart`: the history of tails.
     """
-    done = LogClaims([], [])
+    done = ClaimedPositions([], [])
     last_apart: int | None = None
     for placed in sorted(logs, key=lambda p: p.kept.first):
         history = apart if placed.tail else placed.kept.history

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.formats.zookeeper.names import hex_or_none, hex_zxid
 from logkeep.model.segments import Proof, Segment
 from logkeep.zookeeper.repo.record import EnsembleRecord, MemberRecord
 
@@ -71,19 +71,15 @@ def _member(member: MemberRecord, record: EnsembleRecord, rows: Mapping[str, Seg
         role=member.role,
         version=member.version,
         host=member.host,
-        zxid=_hex(member.zxid),
+        zxid=hex_or_none(member.zxid),
         snapshots=len(snapshots),
-        newest_snapshot=_hex(newest),
+        newest_snapshot=hex_or_none(newest),
         logs=len(logs),
         transactions=sum(row.records for row in kept),
-        first=_hex(min((each.first for each in logs), default=None)),
-        last=_hex(max((each.last for each in logs), default=None)),
+        first=hex_or_none(min((each.first for each in logs), default=None)),
+        last=hex_or_none(max((each.last for each in logs), default=None)),
         oldest_ms=min((row.base_time_ms for row in kept), default=None),
         newest_ms=max((row.max_time_ms for row in kept), default=None),
-        unproven_from=_hex(min((row.first for row in kept if row.proof is Proof.UNPROVEN), default=None)),
+        unproven_from=hex_or_none(min((row.first for row in kept if row.proof is Proof.UNPROVEN), default=None)),
         bytes=sum(row.plain_bytes for row in [*kept, *(rows[each.token] for each in snapshots)]),
     )
-
-
-def _hex(zxid: int | None) -> str | None:
-    return None if zxid is None else hex_zxid(zxid)

@@ -30,7 +30,7 @@ from logkeep.zookeeper.model.sink import CompletedBackup, CopiedAgain, Gathered,
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.repo.claims import (
     DAMAGED,
-    LogClaims,
+    ClaimedPositions,
     carried_over,
     claim_logs,
     damaged_segment,
@@ -62,7 +62,7 @@ _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
-class ArchiveShelf:
+class ArchiveObjects:
     """Writes objects under random names: those that no commit names are garbage."""
 
     place: SourceRef
@@ -112,7 +112,7 @@ class ArchiveSink:
     """A `logkeep.zookeeper.model.sink.BackupSink`. Made by `archiving`."""
 
     session: Writing
-    shelf: ArchiveShelf
+    new_objects: ArchiveObjects
     last: EnsembleRecord | None
     wanted: BackupId | None = None
     tags: tuple[str, ...] = ()
@@ -164,7 +164,7 @@ class ArchiveSink:
 
     def start(self) -> None:
         place, clock = self.session.place, self.session.clock
-        if self.shelf.codec is Codec.ZSTD:
+        if self.new_objects.codec is Codec.ZSTD:
             require_feature(place.store, ZSTD_FRAMES)
         source = ensure_source(place, KIND, {}, clock())
         self._ongoing.append(begin(self.session, source, wanted=self.wanted, tags=self.tags, group=self.group))
@@ -205,7 +205,7 @@ class ArchiveSink:
         """Everything that the backup will include: what is carried over and still needed, and what is new."""
         old_logs, old_snapshots = carried_over(self.last, gathered.history)
         anew = {(p.kept.member, p.kept.name) for p in gathered.snapshots}
-        logs = [*old_logs, *(log_record(p, self.shelf.apart) for p in gathered.logs)]
+        logs = [*old_logs, *(log_record(p, self.new_objects.apart) for p in gathered.logs)]
         snapshots = [*(s for s in old_snapshots if (s.member, s.name) not in anew)]
         snapshots += map(snapshot_record, gathered.snapshots)
         if not logs and not snapshots:
@@ -236,13 +236,13 @@ class ArchiveSink:
         completed = self.session.folded.completed
         return view_of(self.session.place, completed[-1]) if completed else None
 
-    def _claims(self, gathered: Gathered, believed: Collection[tuple[int, int]]) -> list[LogClaims]:
+    def _claims(self, gathered: Gathered, believed: Collection[tuple[int, int]]) -> list[ClaimedPositions]:
         known = self.known if self.last is not None and self.last.history == gathered.history else Known()
         found = []
         for member in gathered.members:
             reached = known.reached.get(member.name)
             logs = [p for p in gathered.logs if p.kept.member == member.name]
-            found.append(claim_logs(logs, reached.last if reached else None, believed, self.shelf.apart))
+            found.append(claim_logs(logs, reached.last if reached else None, believed, self.new_objects.apart))
         return found
 
 
@@ -317,11 +317,11 @@ def archiving(
         check_source(place, KIND, {})
         last = last_record(place, session.folded)
         run = tokens()[:10]
-        shelf = ArchiveShelf(place, codec, level, RunTokens(run), f"tail-{tokens()}")
-        sink = ArchiveSink(session, shelf, last, wanted, tags, group, history_window)
+        new_objects = ArchiveObjects(place, codec, level, RunTokens(run), f"tail-{tokens()}")
+        sink = ArchiveSink(session, new_objects, last, wanted, tags, group, history_window)
         try:
             yield sink
         except StoreFull:
             if not sink.completing:
-                shelf.delete_all(run)
+                new_objects.delete_all(run)
             raise

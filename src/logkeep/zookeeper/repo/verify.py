@@ -21,7 +21,7 @@ from logkeep.zookeeper.verify.boot import Boot
 from logkeep.zookeeper.verify.recorded_losses import missing_when_taken
 from logkeep.zookeeper.verify.run import Level, VerifiedFiles, verify
 from logkeep.zookeeper.verify.tasks import ObjectsUnit, checked_by, shares
-from logkeep.zookeeper.verify.verdict import Judged, judge
+from logkeep.zookeeper.verify.verdict import JudgedBackup, judge
 
 _GONE = frozenset({"object-missing", "size-mismatch"})
 
@@ -35,7 +35,7 @@ class DeepVerification:
     boot: Boot | None = None
     scratch: Path | None = None
     verified: VerifiedFiles | None = None
-    judged: Judged | None = None
+    judged: JudgedBackup | None = None
     """The same with a verdict, as for bundles."""
 
     def __call__(self, asked: BackupToCheck) -> DeeperCheck:

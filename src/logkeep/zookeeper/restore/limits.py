@@ -7,10 +7,10 @@ from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
+from logkeep.zookeeper.model.paths import CONFIG
 from logkeep.zookeeper.model.tree import CONTAINER_OWNER, TTL_MARK, Tree
 from logkeep.zookeeper.restore.values import ZooKeeperRestoreOptions
 
-CONFIG = b"/zookeeper/config"
 _CONTAINERS_SINCE, _TTL_SINCE, _CONFIG_SINCE = (3, 5, 1), (3, 5, 3), (3, 5)
 _ROOM_IN_BUFFER = 1024
 """A server reads a little more than `jute.maxbuffer` from its own files."""

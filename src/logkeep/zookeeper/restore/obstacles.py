@@ -106,7 +106,9 @@ def findings_of(found: RestoreSituation) -> Iterator[Finding]:
     for place, held in found.targets:
         yield from _about_target(place, held)
     if path.asked_ms is not None:
-        what = f"the backup ends at {path.stands_at}: changes between then and {shown_time(path.asked_ms)} are missing"
+        what = (
+            f"the backup ends at {path.last_restored}: changes between then and {shown_time(path.asked_ms)} are missing"
+        )
         yield warning("time-behind-the-end", what, "if that matters, restore from a later backup")
     for label in path.labels:
         yield warning("proof", label, "", where=hex_zxid(path.until))

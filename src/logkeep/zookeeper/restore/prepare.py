@@ -25,7 +25,7 @@ from logkeep.zookeeper.restore.obstacles import RestoreSituation, findings_of, r
 from logkeep.zookeeper.restore.running_server import Ask, ask_server, find_running_servers
 from logkeep.zookeeper.restore.staged_files import (
     DroppedSessions,
-    ServerFile,
+    StagedFile,
     drop_sessions,
     exact_files,
     original_files,
@@ -44,7 +44,7 @@ class PreparedRestore:
 
     planned: ZooKeeperRestorePlan
     places: tuple[ServerDirectories, ...]
-    files: tuple[ServerFile, ...]
+    files: tuple[StagedFile, ...]
     path: RestorePath
     replayed: ReplayedTree
     dropped: DroppedSessions

@@ -45,7 +45,7 @@ class PlanBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 @dataclass(frozen=True)
-class RestoreStart:
+class ZooKeeperRestoreStart:
     """What a restore begins with, besides its plan."""
 
     journal: str
@@ -57,7 +57,7 @@ class RestoreStart:
 
 
 def begin(
-    state: SourceRef, prepared: PreparedRestore, wanted: RestoreStart, clock: Clock, tokens: TokenSource
+    state: SourceRef, prepared: PreparedRestore, wanted: ZooKeeperRestoreStart, clock: Clock, tokens: TokenSource
 ) -> StoredRestore:
     """Store the plan. Raises StoreDenied where nothing may be written."""
     planned, path = prepared.planned, prepared.path

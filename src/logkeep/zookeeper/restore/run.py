@@ -26,7 +26,7 @@ from logkeep.zookeeper.restore.locks import locked
 from logkeep.zookeeper.restore.prepare import PreparedRestore
 from logkeep.zookeeper.restore.proof import prove
 from logkeep.zookeeper.restore.running_server import find_running_servers
-from logkeep.zookeeper.restore.staged_files import ServerFile
+from logkeep.zookeeper.restore.staged_files import StagedFile
 from logkeep.zookeeper.restore.swap import Cleanup, Swap
 from logkeep.zookeeper.restore.target_checks import interrupted_error
 from logkeep.zookeeper.restore.target_dirs import JOURNAL, LiveDirectory, ServerDirectories
@@ -134,7 +134,7 @@ def _staged_files(restore: str, place: ServerDirectories, prepared: PreparedRest
     return [str(_live_of(made, place).staged(restore) / made.name) for made in prepared.files]
 
 
-def _live_of(made: ServerFile, place: ServerDirectories) -> LiveDirectory:
+def _live_of(made: StagedFile, place: ServerDirectories) -> LiveDirectory:
     return place.log if made.in_log_dir else place.data
 
 

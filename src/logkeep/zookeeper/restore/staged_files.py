@@ -37,7 +37,7 @@ def drop_sessions(tree: Tree) -> DroppedSessions:
 
 
 @dataclass(frozen=True)
-class ServerFile:
+class StagedFile:
     """A file of `version-2`. `in_log_dir`: it belongs to `dataLogDir`."""
 
     name: str
@@ -45,19 +45,19 @@ class ServerFile:
     in_log_dir: bool = False
 
 
-def exact_files(tree: Tree, named: int, epoch: int | None, *, digests: bool) -> list[ServerFile]:
-    return [ServerFile(snapshot_name(named), lambda: _snapshot_bytes(tree, named, digests)), *_epoch_files(epoch)]
+def exact_files(tree: Tree, named: int, epoch: int | None, *, digests: bool) -> list[StagedFile]:
+    return [StagedFile(snapshot_name(named), lambda: _snapshot_bytes(tree, named, digests)), *_epoch_files(epoch)]
 
 
-def original_files(view: BackupView, path: RestorePath, epoch: int | None) -> list[ServerFile]:
+def original_files(view: BackupView, path: RestorePath, epoch: int | None) -> list[StagedFile]:
     """With an empty first snapshot where the backup has none: most versions do not start without a snapshot."""
     base = path.base.snapshot
     if base is None:
         empty = new_tree(with_config=path.with_config)
-        first = ServerFile(snapshot_name(0), lambda: exact_snapshot({}, *rows_of(empty), zxid=0, digest=None))
+        first = StagedFile(snapshot_name(0), lambda: exact_snapshot({}, *rows_of(empty), zxid=0, digest=None))
     else:
-        first = ServerFile(_checked_name(base), lambda: _copy(view, base))
-    logs = [ServerFile(log_name(piece.first), partial(_records, view, piece), in_log_dir=True) for piece in path.slices]
+        first = StagedFile(_checked_name(base), lambda: _copy(view, base))
+    logs = [StagedFile(log_name(piece.first), partial(_records, view, piece), in_log_dir=True) for piece in path.slices]
     return [first, *logs, *_epoch_files(epoch)]
 
 
@@ -67,8 +67,8 @@ def _snapshot_bytes(tree: Tree, named: int, digests: bool) -> Iterator[bytes]:
     return exact_snapshot(tree.sessions, acls, rows, zxid=named, digest=tree.digest if digests else None)
 
 
-def _epoch_files(epoch: int | None) -> list[ServerFile]:
-    return [] if epoch is None else [ServerFile(name, lambda: [str(epoch).encode()]) for name in EPOCH_FILES]
+def _epoch_files(epoch: int | None) -> list[StagedFile]:
+    return [] if epoch is None else [StagedFile(name, lambda: [str(epoch).encode()]) for name in EPOCH_FILES]
 
 
 def _checked_name(snapshot: ArchivedSnapshot) -> str:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 from logkeep.errors import (
     ClusterError,
@@ -25,7 +25,7 @@ from logkeep.errors import (
     UsageError,
 )
 from logkeep.model.findings import Finding, Severity
-from logkeep.model.host_names import is_host_name
+from logkeep.model.host_names import http_address
 from logkeep.model.secret import Secret
 from logkeep.zookeeper.server.admin_download import USUAL_LIMITS, DownloadLimits, deadline, store
 from logkeep.zookeeper.server.four_letter import VERSION
@@ -65,12 +65,8 @@ def admin_url(text: str) -> str:
 
 
 def _parts(text: str) -> SplitResult:
-    try:
-        parts = urlsplit(text)
-        wrong = parts.scheme not in {"http", "https"} or parts.port == 0 or not is_host_name(parts.hostname or "")
-    except ValueError:
-        wrong = True
-    if wrong:
+    parts = http_address(text)
+    if parts is None:
         shown = text.rpartition("@")[2]
         raise UsageError("not the address of an AdminServer", subject=shown, remedy=_AS_IN)
     return parts

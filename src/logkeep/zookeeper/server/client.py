@@ -1,5 +1,6 @@
-"""Client of a running server: its state, and its tree through a session. With `capped_connection`, which limits
-replies, the only module that imports kazoo.
+"""Client of a running server: its state, and its tree through a session.
+
+Only this module and `capped_connection`, which limits replies, import kazoo.
 
 The word `srvr` changes nothing. Where it is forbidden, a session is opened, which the server logs as two transactions,
 one when it begins and one when it ends: the zxid it reports is then at least that of the first.

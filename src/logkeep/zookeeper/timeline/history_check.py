@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterator, Mapping
 from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
 from logkeep.model.findings import Severity
 from logkeep.zookeeper.model.findings import Class, FileFinding
-from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Holdings, Line, MissingTransactions
+from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Holdings, MissingTransactions, Timeline
 from logkeep.zookeeper.timeline.log_check import FROM_ANOTHER
-from logkeep.zookeeper.timeline.plan import Moments, RestorePath, RestoreRefused, ToEnd, plan
+from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, ToEnd, TransactionTimes, plan
 from logkeep.zookeeper.timeline.reachable import Reach, ReplayBase, bases_of, reach_of, stop_of
 
 
-def history_findings(holdings: Holdings, line: Line, moments: Moments) -> Iterator[FileFinding]:
+def history_findings(holdings: Holdings, line: Timeline, moments: TransactionTimes) -> Iterator[FileFinding]:
     where = f"history {line.history}"
     end = plan(holdings, ToEnd(), moments, history=line.history)
     reaches = {base: reach_of(line, base) for base in bases_of(holdings, line)}
@@ -38,7 +38,7 @@ def _end_findings(where: str, end: RestorePath | RestoreRefused, something: bool
     yield FileFinding(kind=kind, severity=Severity.DAMAGE, where=where, what=what, remedy=remedy)
 
 
-def _holes(line: Line, stops: Collection[Border | MissingTransactions | None]) -> list[MissingTransactions]:
+def _holes(line: Timeline, stops: Collection[Border | MissingTransactions | None]) -> list[MissingTransactions]:
     """Between logs, and between a snapshot and the first log after it. Each is reported once."""
     found = {hole.before: hole for hole in line.holes}
     for stop in stops:
@@ -60,8 +60,8 @@ def _hole_finding(where: str, hole: MissingTransactions, severity: Severity) -> 
     )
 
 
-def _unproven(line: Line, stops: Collection[Border | MissingTransactions | None]) -> list[Border]:
-    found = {border.after: border for border in line.borders if border.standing is BorderProof.UNPROVEN}
+def _unproven(line: Timeline, stops: Collection[Border | MissingTransactions | None]) -> list[Border]:
+    found = {border.after: border for border in line.borders if border.proof is BorderProof.UNPROVEN}
     for stop in stops:
         if isinstance(stop, Border):
             found.setdefault(stop.after, stop)
@@ -81,7 +81,7 @@ def _border_finding(where: str, border: Border) -> FileFinding:
     )
 
 
-def _member_findings(where: str, holdings: Holdings, line: Line) -> Iterator[FileFinding]:
+def _member_findings(where: str, holdings: Holdings, line: Timeline) -> Iterator[FileFinding]:
     for dispute in holdings.disputed:
         if dispute.history == line.history:
             yield FileFinding(
@@ -103,7 +103,7 @@ def _member_findings(where: str, holdings: Holdings, line: Line) -> Iterator[Fil
 
 
 def _snapshot_findings(
-    holdings: Holdings, line: Line, reaches: Mapping[ReplayBase, Reach | None]
+    holdings: Holdings, line: Timeline, reaches: Mapping[ReplayBase, Reach | None]
 ) -> Iterator[FileFinding]:
     for snapshot in holdings.snapshots:
         if snapshot.history != line.history:

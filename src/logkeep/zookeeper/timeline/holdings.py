@@ -1,10 +1,10 @@
-"""Values that describe which transactions are archived and in which order they happened: one `Line` per history.
+"""Values that describe which transactions are archived and in which order they happened: one `Timeline` per history.
 
 `timeline.line_of` builds a line from the logs of all members. A hole on one member is filled from another, unless
 members have different records under one number: then none of them is used. Within an epoch the numbers show what is
 missing. At the end of an epoch they do not: a member that was synchronised by a snapshot lacks the last transactions of
 an epoch and looks complete, and one that was cut off may keep transactions that were never committed. So every border
-between epochs has a standing: agreed by a majority of the voters, to be proven by the digests of a replay, or unproven.
+between epochs has a proof: agreed by a majority of the voters, to be proven by the digests of a replay, or unproven.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class Border:
     after: int
     seen_by: frozenset[str]
     """Members whose logs have one directly after the other."""
-    standing: BorderProof
+    proof: BorderProof
     otherwise: tuple[int, ...] = ()
     """Other candidates for the last transaction before `after`, from other members' logs."""
 
@@ -85,7 +85,7 @@ class MissingTransactions:
 
 
 @dataclass(frozen=True)
-class Line:
+class Timeline:
     """A history as far as it is archived, oldest transaction first."""
 
     history: str

@@ -16,7 +16,7 @@ from logkeep.model.segments import Proof
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.spans import contains
-from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Holdings, Line, LogSpan
+from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Holdings, LogSpan, Timeline
 from logkeep.zookeeper.timeline.reachable import Reach, ReplayBase, reaches_of
 from logkeep.zookeeper.timeline.timeline import end_is_open, line_of
 
@@ -50,7 +50,7 @@ class ToTime:
 Target = ToEnd | ToZxid | ToTime
 
 
-class Moments(Protocol):
+class TransactionTimes(Protocol):
     """Times of transactions. Reads a log only if its bounds are not enough."""
 
     def time_of(self, log: ArchivedLog, zxid: int) -> int | None: ...
@@ -95,7 +95,7 @@ class RestorePath:
     labels: tuple[str, ...]
     """What weakens the proof, as text for users."""
     borders: tuple[Border, ...]
-    stands_at: Moment
+    last_restored: Moment
     """The last transaction that is restored."""
     next_left_out: Moment | None
     """The first one that is not; None if nothing later is archived."""
@@ -136,7 +136,7 @@ class RestoreRefused:
 def plan(
     holdings: Holdings,
     target: Target,
-    moments: Moments,
+    moments: TransactionTimes,
     *,
     history: str | None = None,
     only: Collection[str] | None = None,
@@ -152,7 +152,7 @@ def plan(
         return RestoreRefused(aim, reachable(holdings, line, reaches, moments))
     if isinstance(aim, tuple):
         return RestoreRefused(
-            "what happened at that time is not held", reachable(holdings, line, reaches, moments), aim
+            "the transactions of that time are not archived", reachable(holdings, line, reaches, moments), aim
         )
     able = [reach for reach in reaches if reach.has(aim)]
     if not able:
@@ -162,12 +162,14 @@ def plan(
 
 
 def _with_asked_time(path: RestorePath, target: Target) -> RestorePath:
-    if not isinstance(target, ToTime) or path.next_left_out is not None or path.stands_at.time_ms == target.time_ms:
+    if not isinstance(target, ToTime) or path.next_left_out is not None or path.last_restored.time_ms == target.time_ms:
         return path
     return replace(path, asked_ms=target.time_ms)
 
 
-def reachable(holdings: Holdings, line: Line, reaches: Sequence[Reach], moments: Moments) -> tuple[Interval, ...]:
+def reachable(
+    holdings: Holdings, line: Timeline, reaches: Sequence[Reach], moments: TransactionTimes
+) -> tuple[Interval, ...]:
     """Intervals that are not inside another one with the same or a better proof, oldest first."""
     shown: list[Reach] = []
     for reach in sorted(reaches, key=lambda r: (-RANK[r.base.proof], r.first, -r.last)):
@@ -182,7 +184,7 @@ def reachable(holdings: Holdings, line: Line, reaches: Sequence[Reach], moments:
     return tuple(sorted(found, key=lambda interval: (interval.first.zxid, interval.last.zxid)))
 
 
-def _end(holdings: Holdings, line: Line, only: Collection[str] | None) -> int | None:
+def _end(holdings: Holdings, line: Timeline, only: Collection[str] | None) -> int | None:
     """The last known transaction. Snapshots may contain later ones than the archived logs."""
     known = [] if line.last is None else [line.last]
     for snapshot in holdings.snapshots:
@@ -194,7 +196,7 @@ def _end(holdings: Holdings, line: Line, only: Collection[str] | None) -> int | 
 
 
 def _target_zxid(
-    target: Target, end: int | None, line: Line, reaches: Sequence[Reach], moments: Moments
+    target: Target, end: int | None, line: Timeline, reaches: Sequence[Reach], moments: TransactionTimes
 ) -> int | str | tuple[Moment, ...]:
     """A zxid; or what is wrong; or, for a time that falls into a hole, the transactions around it."""
     if end is None:
@@ -207,17 +209,17 @@ def _target_zxid(
     return end
 
 
-def _held_zxid(zxid: int, line: Line, reaches: Sequence[Reach]) -> int | str:
+def _held_zxid(zxid: int, line: Timeline, reaches: Sequence[Reach]) -> int | str:
     if line.holds(zxid) or any(reach.first == zxid for reach in reaches):
         return zxid
     for border in (border for reach in reaches for border in reach.borders):
         # no transaction has this number: the epoch is known to have ended before it
-        if border.before < zxid < border.after and border.standing in (BorderProof.MAJORITY, BorderProof.BEGINNING):
+        if border.before < zxid < border.after and border.proof in (BorderProof.MAJORITY, BorderProof.BEGINNING):
             return border.before
-    return f"transaction {hex_zxid(zxid)} is not held"
+    return f"transaction {hex_zxid(zxid)} is not archived"
 
 
-def _first_later(line: Line, time_ms: int, moments: Moments) -> Moment | None:
+def _first_later(line: Timeline, time_ms: int, moments: TransactionTimes) -> Moment | None:
     for stretch in line.stretches:
         at = stretch.first
         while at <= stretch.last:
@@ -229,7 +231,7 @@ def _first_later(line: Line, time_ms: int, moments: Moments) -> Moment | None:
     return None
 
 
-def _before(line: Line, later: Moment, moments: Moments) -> int | tuple[Moment, ...]:
+def _before(line: Timeline, later: Moment, moments: TransactionTimes) -> int | tuple[Moment, ...]:
     previous: int | None = None
     for stretch in line.stretches:
         if stretch.first == later.zxid:
@@ -242,7 +244,7 @@ def _before(line: Line, later: Moment, moments: Moments) -> int | tuple[Moment, 
     return (later,)
 
 
-def _why_not(aim: int, line: Line, reaches: Sequence[Reach]) -> str:
+def _why_not(aim: int, line: Timeline, reaches: Sequence[Reach]) -> str:
     stops = [reach.stopped_by for reach in reaches if reach.last < aim and reach.stopped_by is not None]
     for stop in stops:
         if isinstance(stop, Border):
@@ -256,7 +258,7 @@ def _why_not(aim: int, line: Line, reaches: Sequence[Reach]) -> str:
     return f"no snapshot is exact at or before {hex_zxid(aim)}"
 
 
-def path_along(holdings: Holdings, line: Line, reach: Reach, until: int, moments: Moments) -> RestorePath:
+def path_along(holdings: Holdings, line: Timeline, reach: Reach, until: int, moments: TransactionTimes) -> RestorePath:
     borders = tuple(border for border in reach.borders if border.after <= until)
     proof, labels = _strength(holdings, line, reach, until, borders)
     slices = tuple(slices_of(line, reach.base, until, borders))
@@ -268,21 +270,21 @@ def path_along(holdings: Holdings, line: Line, reach: Reach, until: int, moments
         proof=proof,
         labels=labels,
         borders=borders,
-        stands_at=_at(line, until, moments),
+        last_restored=_at(line, until, moments),
         next_left_out=_next(line, until, moments),
         with_config=_with_config(holdings, slices),
     )
 
 
 def _strength(
-    holdings: Holdings, line: Line, reach: Reach, until: int, borders: Sequence[Border]
+    holdings: Holdings, line: Timeline, reach: Reach, until: int, borders: Sequence[Border]
 ) -> tuple[Proof, tuple[str, ...]]:
     found: list[tuple[Proof, str]] = []
     if reach.base.proof is Proof.BOUNDED:
         found.append((Proof.BOUNDED, NO_DIGEST))
     if reach.base.awaits_digest:
         found.append((Proof.UNPROVEN, AWAITS_DIGEST))
-    if any(border.standing is BorderProof.UNPROVEN for border in borders):
+    if any(border.proof is BorderProof.UNPROVEN for border in borders):
         found.append((Proof.UNPROVEN, EPOCH_BELIEVED))
     if end_is_open(holdings, line, until):
         found.append((Proof.UNPROVEN, END_OPEN))
@@ -294,7 +296,7 @@ def _strength(
     return proof, tuple(label for _, label in found)
 
 
-def slices_of(line: Line, base: ReplayBase, until: int, borders: Sequence[Border]) -> list[Slice]:
+def slices_of(line: Timeline, base: ReplayBase, until: int, borders: Sequence[Border]) -> list[Slice]:
     """Use a log to its end, then prefer logs of the member that wrote the snapshot."""
     following = {border.before: border.after for border in borders}
     found: list[Slice] = []
@@ -327,12 +329,12 @@ def _with_config(holdings: Holdings, slices: Sequence[Slice]) -> bool:
     return not version.startswith("3.4") if version else log.digests is True
 
 
-def _at(line: Line, zxid: int, moments: Moments) -> Moment:
+def _at(line: Timeline, zxid: int, moments: TransactionTimes) -> Moment:
     holders = line.holders(zxid)
     return Moment(zxid, moments.time_of(holders[0].log, zxid) if holders else None)
 
 
-def _next(line: Line, zxid: int, moments: Moments) -> Moment | None:
+def _next(line: Timeline, zxid: int, moments: TransactionTimes) -> Moment | None:
     for stretch in line.stretches:
         if stretch.last > zxid:
             return _at(line, max(stretch.first, zxid + 1), moments)

@@ -22,10 +22,10 @@ from logkeep.zookeeper.timeline.plan import (
     TAIL_UNPROVEN,
     Interval,
     Moment,
-    Moments,
     RestorePath,
     RestoreRefused,
     Target,
+    TransactionTimes,
     plan,
     reachable,
 )
@@ -59,7 +59,7 @@ def proven_path(
     view: BackupView,
     holdings: Holdings,
     target: Target,
-    moments: Moments,
+    moments: TransactionTimes,
     *,
     history: str | None = None,
     only: Collection[str] | None = None,
@@ -135,7 +135,11 @@ def _other_end(path: RestorePath, replayed: ReplayedTree, spent: set[tuple[int, 
 
 
 def _refusal(
-    path: RestorePath, replayed: ReplayedTree, doubtful: tuple[Border, ...], holdings: Holdings, moments: Moments
+    path: RestorePath,
+    replayed: ReplayedTree,
+    doubtful: tuple[Border, ...],
+    holdings: Holdings,
+    moments: TransactionTimes,
 ) -> RestoreRefused:
     line = line_of(holdings, path.history)
     intervals = reachable(holdings, line, reaches_of(holdings, line), moments)

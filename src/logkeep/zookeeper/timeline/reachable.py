@@ -17,8 +17,8 @@ from logkeep.zookeeper.timeline.holdings import (
     BorderProof,
     HeldSpan,
     Holdings,
-    Line,
     MissingTransactions,
+    Timeline,
 )
 
 
@@ -56,7 +56,7 @@ class Reach:
         return self.first <= zxid <= self.last
 
 
-def bases_of(holdings: Holdings, line: Line, only: Collection[str] | None = None) -> Iterator[ReplayBase]:
+def bases_of(holdings: Holdings, line: Timeline, only: Collection[str] | None = None) -> Iterator[ReplayBase]:
     """Snapshots whose window has a known or bounded end, or may get one from digests; and the empty tree if the logs go
     back to the first transaction."""
     kept = [
@@ -88,14 +88,14 @@ def base_of(snapshot: ArchivedSnapshot, beside: Collection[ArchivedSnapshot]) ->
 
 
 def reaches_of(
-    holdings: Holdings, line: Line, *, only: Collection[str] | None = None, believe: bool = False
+    holdings: Holdings, line: Timeline, *, only: Collection[str] | None = None, believe: bool = False
 ) -> list[Reach]:
     """`believe`: cross unproven borders."""
     found = (reach_of(line, base, believe=believe) for base in bases_of(holdings, line, only))
     return [reach for reach in found if reach is not None]
 
 
-def reach_of(line: Line, base: ReplayBase, *, believe: bool = False) -> Reach | None:
+def reach_of(line: Timeline, base: ReplayBase, *, believe: bool = False) -> Reach | None:
     """None if the logs do not reach the end of its window."""
     if contains(line.abandoned, base.zxid):
         return None
@@ -106,13 +106,13 @@ def reach_of(line: Line, base: ReplayBase, *, believe: bool = False) -> Reach | 
     return None if first is None or first > last else Reach(base, first, last, borders, stopped)
 
 
-def stop_of(line: Line, base: ReplayBase) -> Border | MissingTransactions | None:
+def stop_of(line: Timeline, base: ReplayBase) -> Border | MissingTransactions | None:
     """What stops a replay from a snapshot, also before the end of its window."""
     return _follow_line(line, base.zxid, believe=False)[2]
 
 
 def _follow_line(
-    line: Line, start: int, believe: bool
+    line: Timeline, start: int, believe: bool
 ) -> tuple[int, tuple[Border, ...], Border | MissingTransactions | None]:
     last, borders = start, list[Border]()
     for stretch in line.stretches:
@@ -123,14 +123,14 @@ def _follow_line(
             border = stretch.border if last != start else _border_after(line, start, stretch)
             if border is None:
                 return last, tuple(borders), MissingTransactions(last, stretch.first)
-            if border.standing is BorderProof.UNPROVEN and not believe:
+            if border.proof is BorderProof.UNPROVEN and not believe:
                 return last, tuple(borders), border
             borders.append(border)
         last = stretch.last
     return last, tuple(borders), None
 
 
-def _border_after(line: Line, zxid: int, stretch: HeldSpan) -> Border | None:
+def _border_after(line: Timeline, zxid: int, stretch: HeldSpan) -> Border | None:
     """From a snapshot directly to the first transaction of a later epoch. The record before it may be in no log."""
     if stretch.border is not None and stretch.border.before == zxid:
         return stretch.border
@@ -144,5 +144,5 @@ def _border_after(line: Line, zxid: int, stretch: HeldSpan) -> Border | None:
     return Border(zxid, stretch.first, frozenset(), BorderProof.UNPROVEN if silent else BorderProof.BY_DIGEST)
 
 
-def _first_held(line: Line, zxid: int) -> int | None:
+def _first_held(line: Timeline, zxid: int) -> int | None:
     return next((max(stretch.first, zxid) for stretch in line.stretches if stretch.last >= zxid), None)

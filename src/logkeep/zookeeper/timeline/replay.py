@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import BinaryIO, Final
 
 from logkeep.errors import Damaged
+from logkeep.formats.zookeeper.compression import opened
 from logkeep.formats.zookeeper.names import follows, hex_zxid, parse_name
-from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import bodies
@@ -111,8 +111,7 @@ def unproven(path: RestorePath, replayed: ReplayedTree) -> tuple[Border, ...]:
     return tuple(
         border
         for border in path.borders
-        if border.standing in (BorderProof.BY_DIGEST, BorderProof.UNPROVEN)
-        and (proven is None or border.after > proven)
+        if border.proof in (BorderProof.BY_DIGEST, BorderProof.UNPROVEN) and (proven is None or border.after > proven)
     )
 
 

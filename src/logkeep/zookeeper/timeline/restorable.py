@@ -56,7 +56,7 @@ def check_restorable(
         )
     good = {BorderProof.MAJORITY, BorderProof.BY_DIGEST, BorderProof.BEGINNING}
     borders = line_of(holdings, history).borders
-    believed = frozenset((b.before, b.after) for b in borders if b.standing in good)
+    believed = frozenset((b.before, b.after) for b in borders if b.proof in good)
     return Restorable(_end_unreachable(path) if isinstance(path, RestoreRefused) else (), believed)
 
 

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from logkeep.formats.zookeeper.snapshot import NodeRow
+from logkeep.zookeeper.model.paths import SYSTEM, above
 from logkeep.zookeeper.model.tree import Node, Tree
-
-_SYSTEM = b"/zookeeper"
 
 
 class _Counters(NamedTuple):
@@ -35,9 +34,9 @@ def same_past(archived: Tree, later: Iterable[NodeRow], last: int, until: int) -
     found = {
         row.path: _Counters(row.czxid, row.ctime, row.mzxid, row.version, row.pzxid, row.cversion)
         for row in later
-        if not row.path.startswith(_SYSTEM)
+        if not row.path.startswith(SYSTEM)
     }
-    new = Counter(_parent(path) for path, seen in found.items() if path and last < seen.czxid <= until)
+    new = Counter(above(path) for path, seen in found.items() if path and last < seen.czxid <= until)
     old = {path: seen for path, seen in found.items() if seen.czxid <= last}
     continues = all(_continues(archived.nodes.get(path), seen, last, new[path]) for path, seen in old.items())
     return continues and any(old) and _all_explained(archived, old, last)
@@ -59,13 +58,9 @@ def _continues(node: Node | None, seen: _Counters, last: int, new_children: int)
 def _all_explained(archived: Tree, old: Mapping[bytes, _Counters], last: int) -> bool:
     """A missing node was deleted since, and its parent shows this, if it still exists."""
     for path in archived.nodes:
-        if path in old or path.startswith(_SYSTEM):
+        if path in old or path.startswith(SYSTEM):
             continue
-        parent = old.get(_parent(path))
+        parent = old.get(above(path))
         if parent is not None and parent.pzxid <= last:
             return False
     return True
-
-
-def _parent(path: bytes) -> bytes:
-    return path[: path.rindex(b"/")]

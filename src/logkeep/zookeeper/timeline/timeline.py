@@ -10,7 +10,7 @@ from logkeep.formats.zookeeper.names import counter_of, epoch_of
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.model.archived import ArchivedLog, Member
 from logkeep.zookeeper.model.spans import Span, contains, joined
-from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Dispute, HeldSpan, Holdings, Line, LogSpan
+from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Dispute, HeldSpan, Holdings, LogSpan, Timeline
 
 _LEAST_VOTERS = 3
 """Assumed for an ensemble of which not all members were backed up. Two voters need the same majority."""
@@ -45,7 +45,7 @@ def spans_of(log: ArchivedLog, disputed: Collection[Dispute] = ()) -> Iterator[L
             yield LogSpan(at, last, log)
 
 
-def line_of(holdings: Holdings, history: str, only: Collection[str] | None = None) -> Line:
+def line_of(holdings: Holdings, history: str, only: Collection[str] | None = None) -> Timeline:
     """`only`: use the logs of these members alone."""
     logs = [log for log in holdings.logs if log.history == history and (only is None or log.member in only)]
     alone = only is not None and len(only) == 1
@@ -54,10 +54,10 @@ def line_of(holdings: Holdings, history: str, only: Collection[str] | None = Non
     held = _held_by_epoch(spans)
     judge = _Judge(holdings, logs, held)
     stretches, ends = _back_from_the_end(held, judge)
-    return Line(history, stretches, tuple(spans), tuple(_beyond(held, stretches, ends)), tuple(judge.seen()))
+    return Timeline(history, stretches, tuple(spans), tuple(_beyond(held, stretches, ends)), tuple(judge.seen()))
 
 
-def end_is_open(holdings: Holdings, line: Line, zxid: int) -> bool:
+def end_is_open(holdings: Holdings, line: Timeline, zxid: int) -> bool:
     """Whether the end of an epoch is missing, and nothing archived shows that this transaction of it was committed.
 
     A member that was synchronised by a snapshot may keep, before the hole, proposals that only it had. What a majority
@@ -71,7 +71,7 @@ def end_is_open(holdings: Holdings, line: Line, zxid: int) -> bool:
     return len(holders) < quorum_of(holdings.members, holdings.voters)
 
 
-def known_committed(holdings: Holdings, line: Line, zxid: int) -> bool:
+def known_committed(holdings: Holdings, line: Timeline, zxid: int) -> bool:
     """Committed is what a snapshot contains, what a server reported as processed, and what an observer has."""
     snapshots = (each for each in holdings.snapshots if each.history == line.history)
     applied = (found for each in snapshots for found in (each.zxid, each.fuzzy_end) if found is not None)
@@ -81,7 +81,7 @@ def known_committed(holdings: Holdings, line: Line, zxid: int) -> bool:
     return any(log.proof is Proof.PROVEN or log.member in watching for log in _logs_from(line, zxid))
 
 
-def _logs_from(line: Line, zxid: int) -> list[ArchivedLog]:
+def _logs_from(line: Timeline, zxid: int) -> list[ArchivedLog]:
     """Logs that have this transaction, or later ones of its epoch."""
     return [span.log for span in line.spans if epoch_of(span.first) == epoch_of(zxid) and span.last >= zxid]
 
@@ -116,17 +116,17 @@ class _Judge:
             votes.setdefault(self._held[max(below)][-1][1], set())
         if not votes:
             return None
-        before, standing = self._choose(after, votes)
+        before, proof = self._choose(after, votes)
         otherwise = tuple(sorted(votes.keys() - {before}, key=lambda zxid: (-len(votes[zxid]), -zxid)))
-        return Border(before, after, frozenset(votes.get(before, ())), standing, otherwise)
+        return Border(before, after, frozenset(votes.get(before, ())), proof, otherwise)
 
     def seen(self) -> Iterator[Border]:
         """Every border that a member's disk shows, also after transactions that are no longer in any log."""
         for after, votes in self._seen.items():
             for before, who in votes.items():
-                yield Border(before, after, frozenset(who), self._standing(after, who))
+                yield Border(before, after, frozenset(who), self._proof(after, who))
 
-    def _standing(self, after: int, who: Collection[str]) -> BorderProof:
+    def _proof(self, after: int, who: Collection[str]) -> BorderProof:
         if len(set(who) - self._watching) >= self._quorum:
             return BorderProof.MAJORITY
         return BorderProof.UNPROVEN if after in self._silent else BorderProof.BY_DIGEST
@@ -135,7 +135,7 @@ class _Judge:
         if (proven := self._ends.get(after)) is not None and self._is_held(proven):
             return proven, BorderProof.BY_DIGEST
         likely = max(votes, key=lambda before: (len(votes[before] - self._watching), len(votes[before]), before))
-        return likely, self._standing(after, votes[likely])
+        return likely, self._proof(after, votes[likely])
 
     def _is_held(self, zxid: int) -> bool:
         return contains(self._held.get(epoch_of(zxid), ()), zxid)

@@ -26,7 +26,7 @@ from logkeep.zookeeper.model.tree import Node, Tree, is_ephemeral, new_tree, row
 from logkeep.zookeeper.model.tree_compare import data_is_unlogged, stat_is_unlogged
 from logkeep.zookeeper.server.client import LiveNode
 from logkeep.zookeeper.timeline.holdings import Holdings
-from logkeep.zookeeper.timeline.plan import Moments, RestorePath, RestoreRefused, Slice, ToEnd
+from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Slice, ToEnd, TransactionTimes
 from logkeep.zookeeper.timeline.proof import proven_path
 
 _MOST_REPORTED: Final = 20
@@ -35,14 +35,14 @@ _MOST_LINES: Final = 5
 _MOST_IN_LINE: Final = 300
 
 
-class RunningServer(Protocol):
+class BootedServer(Protocol):
     """A server that answers clients."""
 
     def nodes(self) -> Iterator[LiveNode]:
         """All of its tree."""
 
 
-Boot = Callable[[Path], AbstractContextManager[RunningServer]]
+Boot = Callable[[Path], AbstractContextManager[BootedServer]]
 """Starts a server on a data directory (which holds version-2) and stops it at the end of the block.
 
 Raises ServerRefused if the server exits because of the files, other errors for everything else.
@@ -50,7 +50,7 @@ Raises ServerRefused if the server exits because of the files, other errors for 
 
 
 def boot_findings(
-    view: BackupView, holdings: Holdings, moments: Moments, boot: Boot, scratch: Path
+    view: BackupView, holdings: Holdings, moments: TransactionTimes, boot: Boot, scratch: Path
 ) -> Iterator[FileFinding]:
     """For the end of the newest history. If it cannot be restored, earlier steps have reported that.
 

@@ -14,7 +14,7 @@ from logkeep.model.findings import Severity
 from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.timeline.holdings import Holdings
-from logkeep.zookeeper.timeline.plan import Moments, RestoreRefused, ToEnd, path_along
+from logkeep.zookeeper.timeline.plan import RestoreRefused, ToEnd, TransactionTimes, path_along
 from logkeep.zookeeper.timeline.proof import proven_path
 from logkeep.zookeeper.timeline.reachable import Reach, reaches_of
 from logkeep.zookeeper.timeline.replay import ReplayedTree, replay, unproven
@@ -33,7 +33,7 @@ class ReplayChecks:
     """With the ends of epochs that digests proved."""
 
 
-def check_replay(view: BackupView, holdings: Holdings, moments: Moments) -> ReplayChecks:
+def check_replay(view: BackupView, holdings: Holdings, moments: TransactionTimes) -> ReplayChecks:
     decided, end_proven = _decide_ends(view, holdings, moments)
     checks = _Checks(view, decided, moments)
     for history in decided.histories:
@@ -43,7 +43,7 @@ def check_replay(view: BackupView, holdings: Holdings, moments: Moments) -> Repl
     return ReplayChecks(tuple(checks.seen), checks.transactions, checks.compared, end_proven, decided)
 
 
-def _decide_ends(view: BackupView, holdings: Holdings, moments: Moments) -> tuple[Holdings, bool]:
+def _decide_ends(view: BackupView, holdings: Holdings, moments: TransactionTimes) -> tuple[Holdings, bool]:
     """Let digests decide between possible ends of epochs first: everything else depends on it."""
     if not holdings.histories:
         return holdings, False
@@ -62,7 +62,7 @@ def _families(reaches: Sequence[Reach]) -> Iterator[list[Reach]]:
 
 
 class _Checks:
-    def __init__(self, view: BackupView, holdings: Holdings, moments: Moments) -> None:
+    def __init__(self, view: BackupView, holdings: Holdings, moments: TransactionTimes) -> None:
         self._view, self._holdings, self._moments = view, holdings, moments
         self.seen: list[FileFinding] = []
         self.transactions = self.compared = 0

@@ -20,7 +20,7 @@ from logkeep.zookeeper.timeline.history_check import history_findings
 from logkeep.zookeeper.timeline.holdings import Holdings
 from logkeep.zookeeper.timeline.lost_moments import moments_lost
 from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data, check_files
-from logkeep.zookeeper.timeline.plan import Interval, Moments, RestorePath, ToEnd, plan, reachable
+from logkeep.zookeeper.timeline.plan import Interval, RestorePath, ToEnd, TransactionTimes, plan, reachable
 from logkeep.zookeeper.timeline.reachable import reaches_of
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
 from logkeep.zookeeper.timeline.timeline import line_of
@@ -163,7 +163,7 @@ def _verified(
     seen: Sequence[FileFinding],
     objects: ObjectChecks,
     holdings: Holdings,
-    moments: Moments,
+    moments: TransactionTimes,
     replayed: ReplayChecks | None = None,
 ) -> VerifiedFiles:
     counted = replayed or ReplayChecks()

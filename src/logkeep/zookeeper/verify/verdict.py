@@ -30,7 +30,7 @@ _REFUSED = (Class.BOOT_FAILED, Class.BOOT_DIFFERS, Class.END_UNREACHABLE)
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedBackup:
     """Made by `judge`."""
 
     verified: VerifiedFiles
@@ -38,9 +38,9 @@ class Judged:
     """By the backup itself, or by a repair."""
     end: int
     """The last transaction that the backup had when it was taken."""
-    given_up: int = 0
+    dropped: int = 0
     """Damaged files without another copy that the backup no longer lists."""
-    standing: DeeperVerdict | None = None
+    deeper: DeeperVerdict | None = None
 
     @property
     def level(self) -> str:
@@ -54,15 +54,15 @@ class Judged:
     def restorable(self) -> bool:
         """Whether its original end can be restored, not the one that is left without damaged files."""
         found = self.verified
-        if self.standing is not None and self.standing.condition is Condition.DAMAGED:
+        if self.deeper is not None and self.deeper.condition is Condition.DAMAGED:
             return False
         refused = any(seen.kind in _REFUSED for seen in found.seen)
         return found.restorable and not found.document_changed and not refused and (found.end or 0) >= self.end
 
     @property
     def condition(self) -> Condition:
-        if self.standing is not None:
-            return self.standing.condition
+        if self.deeper is not None:
+            return self.deeper.condition
         return condition(
             restorable=self.restorable, repaired_files=self.repaired_files, old_hole=self.verified.old_hole,
             damaged_files=self._wrong,
@@ -71,7 +71,7 @@ class Judged:
     @property
     def damaged_files(self) -> int:
         """Including files that the backup no longer lists."""
-        return self.verified.damaged_files + self.given_up
+        return self.verified.damaged_files + self.dropped
 
     @property
     def _wrong(self) -> int:
@@ -90,8 +90,8 @@ class Judged:
 
     @property
     def score(self) -> int:
-        if self.standing is not None:
-            return self.standing.score
+        if self.deeper is not None:
+            return self.deeper.score
         return quality(
             restorable=self.restorable, repaired_files=self.repaired_files, old_hole=self.verified.old_hole,
             damaged_files=self._wrong,
@@ -117,26 +117,26 @@ def judge(
     end: int,
     where: str,
     repaired_files: int = 0,
-    given_up: int = 0,
+    dropped: int = 0,
     missing: Sequence[FileFinding] = (),
-) -> Judged:
+) -> JudgedBackup:
     """`end`: the last transaction of the backup when it was taken. `missing`: see `recorded_losses`."""
     seen = (*verified.seen, *missing, *_end_missing(verified, end, where))
     found = replace(verified, seen=seen)
-    return Judged(replace(found, old_hole=verified.old_hole or found.lacks), repaired_files, end, given_up)
+    return JudgedBackup(replace(found, old_hole=verified.old_hole or found.lacks), repaired_files, end, dropped)
 
 
-def with_standing(judged: Judged, standing: DeeperVerdict, where: str) -> Judged:
+def with_deeper_verdict(judged: JudgedBackup, deeper: DeeperVerdict, where: str) -> JudgedBackup:
     """The earlier result still applies, and is reported together with the new findings."""
     earlier = FileFinding(
         kind=Class.DAMAGED_BEFORE,
         severity=Severity.DAMAGE,
         where=where,
-        what=f"a verification at level {standing.level} found damage before; level {judged.level} checks less",
-        remedy=f"verify it at level {standing.level} again, or with --fix",
+        what=f"a verification at level {deeper.level} found damage before; level {judged.level} checks less",
+        remedy=f"verify it at level {deeper.level} again, or with --fix",
     )
     seen = (*judged.verified.seen, earlier)
-    return replace(judged, verified=replace(judged.verified, seen=seen), standing=standing)
+    return replace(judged, verified=replace(judged.verified, seen=seen), deeper=deeper)
 
 
 def _end_missing(verified: VerifiedFiles, wanted: int, where: str) -> Iterator[FileFinding]:

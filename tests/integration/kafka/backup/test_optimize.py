@@ -12,7 +12,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.garbage import GarbageRules, collect
-from logkeep.store.delegating import DelegatingStore
+from logkeep.store.wrapper import DelegatingStore
 from tests.support.cli.filled_repository import Filled
 from tests.support.kafka.copied_logs import object_paths
 from tests.support.kafka.topic_matrix import Matrix

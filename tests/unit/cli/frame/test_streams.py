@@ -83,6 +83,8 @@ def test_reports_match_their_published_schemas(tmp_path: Path) -> None:
     (
         (("confg",), ("there is no command confg", "did you mean config?")),
         (("config", "shw"), ("there is no command shw", "did you mean show?")),
+        (("fold",), ("there is no command fold", "did you mean kafka fold?")),
+        (("backup",), ("there is no command backup", "did you mean app backup, kafka backup")),
         (("version", "--jsn"), ("there is no option --jsn", "did you mean --json?")),
         (("--repo", "x", "version"), ("there is no option --repo", "logkeep COMMAND --repo")),
         (("kafka", "show", "--topic", "orders"), ("there is no option --topic", "`logkeep kafka show TOPIC[")),

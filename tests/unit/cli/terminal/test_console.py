@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.cli.terminal.console import Console, use_colour
-from logkeep.cli.terminal.progress import Bar, Lines, choose_progress
+from logkeep.cli.terminal.progress import ProgressBar, ProgressLines, choose_progress
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.errors import Declined
 from logkeep.model.work import NoProgress
@@ -79,7 +79,7 @@ def test_nobody_to_ask_names_the_flag() -> None:
 def test_the_bar_is_drawn_at_most_four_times_a_second() -> None:
     console, err = _console()
     ticks = Ticks()
-    bar = Bar(console, ticks)
+    bar = ProgressBar(console, ticks)
     bar.start("copy", 1000, 10)
     for step in range(1, 101):
         ticks.now += 0.02
@@ -101,7 +101,7 @@ def test_the_bar_shows_rate_eta_and_units(width: int, line: str) -> None:
     """What does not fit: the bar is shorter, then whole words go from the front; when it will end is the last to go."""
     console, err = _console(width=width)
     ticks = Ticks()
-    bar = Bar(console, ticks)
+    bar = ProgressBar(console, ticks)
     bar.start("copy", 4 * 1024**2, 4)
     ticks.now += 10
     bar.update(1024**2, 1, 2)
@@ -124,7 +124,7 @@ def test_the_rate_is_that_of_the_last_ten_seconds() -> None:
     """An average since the start would show a stalled run, or one that Spark made faster, as what it was before."""
     console, err = _console(width=200)
     ticks = Ticks()
-    bar = Bar(console, ticks)
+    bar = ProgressBar(console, ticks)
     bar.start("copy", 1000 * 1024**2, 4)
     for step in range(1, 41):
         ticks.now += 1
@@ -146,7 +146,7 @@ def test_the_rate_is_that_of_the_last_ten_seconds() -> None:
 def test_no_eta_of_hours_while_a_run_has_stalled() -> None:
     console, err = _console(width=200)
     ticks = Ticks()
-    bar = Bar(console, ticks)
+    bar = ProgressBar(console, ticks)
     bar.start("restore", 100 * 1024**2, 4)
     for step in range(1, 11):
         ticks.now += 1
@@ -164,7 +164,7 @@ def test_no_eta_of_hours_while_a_run_has_stalled() -> None:
 def test_no_eta_before_it_means_something() -> None:
     console, err = _console(width=200)
     ticks = Ticks()
-    bar = Bar(console, ticks)
+    bar = ProgressBar(console, ticks)
     bar.start("copy", 100 * 1024**2, 4)
     for step in range(1, 5):
         ticks.now += 1
@@ -178,7 +178,7 @@ def test_no_eta_before_it_means_something() -> None:
 def test_a_line_while_spark_starts_and_no_eta_before_it_works() -> None:
     console, err = _console(width=200)
     ticks = Ticks()
-    bar = Bar(console, ticks)
+    bar = ProgressBar(console, ticks)
     bar.start("copy", 100 * 1024**2, 4)
     bar.waiting("Spark is starting")
     assert _words(err) == "0/4 units, 0 B of 100.0 MiB, Spark is starting"
@@ -196,7 +196,7 @@ def test_a_line_while_spark_starts_and_no_eta_before_it_works() -> None:
 
 def test_a_log_has_a_line_when_spark_starts() -> None:
     console, err = _console(width=None)
-    lines = Lines(console, Ticks())
+    lines = ProgressLines(console, Ticks())
     lines.start("copy", 0, 4)
     lines.waiting("Spark is starting")
     lines.waiting("Spark is starting")
@@ -205,7 +205,7 @@ def test_a_log_has_a_line_when_spark_starts() -> None:
 
 def test_bytes_that_are_sent_and_compared_are_not_added_up_silently() -> None:
     console, err = _console(width=200)
-    bar = Bar(console, Ticks())
+    bar = ProgressBar(console, Ticks())
     bar.start("restore and compare", 2 * 1024**3, 4)
     assert _words(err) == "0/4 units, 0 B of 2.0 GiB sent and compared"
     bar.finish()
@@ -214,7 +214,7 @@ def test_bytes_that_are_sent_and_compared_are_not_added_up_silently() -> None:
 
 def test_notes_step_around_the_bar() -> None:
     console, err = _console()
-    bar = Bar(console, Ticks())
+    bar = ProgressBar(console, Ticks())
     bar.start("copy", 0, 1)
     drawn = err.getvalue()
     console.note("hello")
@@ -224,7 +224,7 @@ def test_notes_step_around_the_bar() -> None:
 def test_lines_every_30_seconds_and_when_something_fails() -> None:
     console, err = _console(width=None)
     ticks = Ticks()
-    lines = Lines(console, ticks)
+    lines = ProgressLines(console, ticks)
     lines.start("copy", 1000, 10)
     for step in range(61):
         ticks.now += 1
@@ -238,7 +238,7 @@ def test_lines_every_30_seconds_and_when_something_fails() -> None:
 def test_bytes_may_run_back_and_totals_may_be_wrong() -> None:
     console, err = _console()
     ticks = Ticks()
-    bar = Bar(console, ticks)
+    bar = ProgressBar(console, ticks)
     bar.start("copy", 100, 1)
     for done in (50, 20, 400):
         ticks.now += 3
@@ -250,10 +250,10 @@ def test_bytes_may_run_back_and_totals_may_be_wrong() -> None:
 @pytest.mark.parametrize(
     ("mode", "quiet", "width", "kind"),
     (
-        ("auto", False, 80, Bar),
-        ("auto", False, None, Lines),
+        ("auto", False, 80, ProgressBar),
+        ("auto", False, None, ProgressLines),
         ("auto", True, 80, NoProgress),
-        ("always", True, None, Lines),
+        ("always", True, None, ProgressLines),
         ("never", False, 80, NoProgress),
     ),
 )

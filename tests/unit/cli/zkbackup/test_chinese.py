@@ -17,7 +17,7 @@ from logkeep.cli.frame.error_text import as_text
 from logkeep.cli.frame.translated_help import TranslatedHelp
 from logkeep.cli.terminal.boxes import title
 from logkeep.cli.terminal.chinese import CHINESE
-from logkeep.cli.terminal.messages import ENGLISH, Say, language_of, words
+from logkeep.cli.terminal.messages import ENGLISH, Translation, language_of, words
 from logkeep.cli.terminal.text import TerminalStyle, cell_width
 from logkeep.cli.zkbackup.main import COMMANDS
 from logkeep.cli.zkbackup.main import PROGRAM as ZKBACKUP
@@ -57,7 +57,7 @@ def test_no_text_is_missing_and_none_is_left_over() -> None:
     assert {key for key in printed | _help_texts() if " " in key or key in CHINESE} == set(CHINESE)
 
 
-class _Recording(Say):
+class _Recording(Translation):
     """Texts as they are, and which ones were printed."""
 
     def __init__(self) -> None:

@@ -18,10 +18,10 @@ from tests.support.code_sentences import labels_of, sentences_of
 _SOURCES = Path(logkeep.__file__).parent
 _MODULES = (
     "cli/zkbackup/*.py", "cli/frame/error_text.py", "cli/terminal/console.py", "config/document.py",
-    "config/file_text.py", "config/load.py", "config/written_time.py", "directories/folder.py",
+    "config/file_text.py", "config/load.py", "config/time_text.py", "directories/folder.py",
     "directories/group_rights.py", "directories/owner_process.py", "directories/path_walk.py",
     "embedded/ports.py", "embedded/process.py",
-    "embedded/refusal.py", "file_owners.py", "formats/zookeeper/jute.py", "formats/zookeeper/packed.py",
+    "embedded/refusal.py", "file_owners.py", "formats/zookeeper/jute.py", "formats/zookeeper/compression.py",
     "formats/zookeeper/snapshot.py", "formats/zookeeper/transactions.py", "formats/zookeeper/txnlog.py",
     "formats/zstd_frames.py", "store/base.py", "store/directory.py", "store/local*.py", "zookeeper/backup/*.py",
     "zookeeper/bundle/*.py", "zookeeper/model/*.py", "zookeeper/repair/*.py", "zookeeper/restore/*.py",
@@ -109,7 +109,7 @@ def test_a_translation_has_the_same_values_and_no_others(english: str) -> None:
         ("zoo.cfg: it cannot be read (permission denied)", "zoo.cfg: 无法读取（权限不足）"),
         ("3 nodes with a time to live would be removed by ZooKeeper 3.4.14",
          "3 个节点（有存活时间） 会被 ZooKeeper 3.4.14 删除"),
-        ("its end cannot be restored: transaction 0x7 is not held; what can: 0x1 to 0x6",
+        ("its end cannot be restored: transaction 0x7 is not archived; what can: 0x1 to 0x6",
          "末尾无法恢复: 备份中没有事务 0x7；可以恢复: 0x1 到 0x6"),
         ("something that no catalogue has", "something that no catalogue has"),
         ("a name {0} with {braces} cannot be a backup id", "a name {0} with {braces} 不能作为备份 ID"),

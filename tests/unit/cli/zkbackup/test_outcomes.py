@@ -15,14 +15,14 @@ from logkeep.zookeeper.backup.run import ZooKeeperBackupDone
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.model.sink import Gathered
 from logkeep.zookeeper.verify.run import Level, VerifiedFiles
-from logkeep.zookeeper.verify.verdict import Judged
+from logkeep.zookeeper.verify.verdict import JudgedBackup
 from tests.support.cli.bundle_documents import zkbackup
 from tests.support.zookeeper.handmade_directories import MadeServer, bundled
 
 
-def judged(*seen: tuple[Class, Severity], restorable: bool = True) -> Judged:
+def judged(*seen: tuple[Class, Severity], restorable: bool = True) -> JudgedBackup:
     told = tuple(FileFinding(kind=kind, severity=severity, where="x", what="") for kind, severity in seen)
-    return Judged(VerifiedFiles(level=Level.DATA, seen=told, restorable=restorable, end=9), 0, 9)
+    return JudgedBackup(VerifiedFiles(level=Level.DATA, seen=told, restorable=restorable, end=9), 0, 9)
 
 
 def done(*codes: str, code: int | None = None) -> ZooKeeperBackupDone:
@@ -51,7 +51,7 @@ def done(*codes: str, code: int | None = None) -> ZooKeeperBackupDone:
         (done("active-tail"), judged(), 0),
     ],
 )
-def test_what_a_backup_ends_with(taken: ZooKeeperBackupDone, checked: Judged, expected: int) -> None:
+def test_what_a_backup_ends_with(taken: ZooKeeperBackupDone, checked: JudgedBackup, expected: int) -> None:
     assert exit_code(taken, checked, auto_repair=True) == expected
 
 
@@ -64,7 +64,7 @@ def test_what_a_backup_ends_with(taken: ZooKeeperBackupDone, checked: Judged, ex
         (judged(), 0),
     ],
 )
-def test_what_a_verification_ends_with(checked: Judged, expected: int) -> None:
+def test_what_a_verification_ends_with(checked: JudgedBackup, expected: int) -> None:
     assert checked.exit_code == expected
 
 
@@ -100,7 +100,7 @@ def test_a_new_backup_that_the_disk_has_damaged_already(tmp_path: Path, monkeypa
         server.log(range(zxid + 1, zxid + 101), creating=True)
     whole = backup._checked
 
-    def rotten(run: CommandRun, bundle: Path) -> Judged:
+    def rotten(run: CommandRun, bundle: Path) -> JudgedBackup:
         stored = bundle / "snapshots" / "snapshot.64.gz"
         content = stored.read_bytes()
         stored.write_bytes(content[:500] + bytes([content[500] ^ 1]) + content[501:])

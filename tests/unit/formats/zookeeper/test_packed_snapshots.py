@@ -10,8 +10,8 @@ from contextlib import suppress
 import pytest
 
 from logkeep.errors import Damaged
+from logkeep.formats.zookeeper.compression import opened
 from logkeep.formats.zookeeper.names import SnapshotPacking
-from logkeep.formats.zookeeper.packed import opened
 from tests.support.zookeeper.snappy_frames import snapped
 
 PLAIN = b"some text and some text" * 400 + os.urandom(70_000)

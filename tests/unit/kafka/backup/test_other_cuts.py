@@ -29,7 +29,7 @@ from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.chain.write_session import writing
 from tests.support.kafka.cluster_values import bounds, facts, topic
 from tests.support.scripted.backup import log_of
-from tests.unit.repository.test_burials import Repository
+from tests.unit.repository.backups.test_burials import Repository
 
 SCRIPTED, OTHER = topic("scripted"), topic("other")
 NOW = replace(

@@ -9,7 +9,7 @@ from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
 
 from logkeep.errors import ClusterError
 from logkeep.kafka.client import produce
-from logkeep.kafka.client.produce import Ack, Parcel, parse, request_parts
+from logkeep.kafka.client.produce import Ack, OutgoingBatch, parse, request_parts
 from logkeep.kafka.client.topology import TopicPartition
 
 BATCHES = {
@@ -35,7 +35,7 @@ def test_a_request_is_what_another_client_writes(transactional_id: str | None) -
     ]
     theirs = ProduceRequest(transactional_id=transactional_id, acks=-1, timeout_ms=25_000, topic_data=topics)
     theirs.API_VERSION = 9
-    parts = request_parts([Parcel(log, data) for log, data in BATCHES.items()], transactional_id)
+    parts = request_parts([OutgoingBatch(log, data) for log, data in BATCHES.items()], transactional_id)
     assert b"".join(parts) == bytes(theirs.encode())
     assert any(part is BATCHES[TopicPartition("orders", 3)] for part in parts), "a large batch was copied"
 

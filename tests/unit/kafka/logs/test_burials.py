@@ -18,7 +18,7 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.verify.run import Verifier
 from tests.support.scripted.backup import back_up, log_of
-from tests.unit.repository.test_burials import RUNS, Repository
+from tests.unit.repository.backups.test_burials import RUNS, Repository
 
 LOGS = [log_of(0), log_of(1)]
 

@@ -8,7 +8,7 @@ import pytest
 
 from logkeep.directories.folder import Folder, open_folder
 from logkeep.kafka.offline_restore import task
-from logkeep.kafka.offline_restore.ownership_note import NOTE, Note, RestoredFrom, encoded, read_note
+from logkeep.kafka.offline_restore.ownership_note import NOTE, OwnershipNote, RestoredFrom, encoded, read_note
 from logkeep.kafka.offline_restore.proof import prove
 from logkeep.kafka.offline_restore.staging import put
 from logkeep.kafka.offline_restore.values import OfflineReport
@@ -101,7 +101,7 @@ GOLDEN = """\
 
 def test_the_note_word_for_word(tmp_path: Path) -> None:
     origin = RestoredFrom("r", "prod", 7, LogName(Collection.TOPICS, "orders", "00", 0), 5, 9, 100)
-    note = Note(origin=origin, end=10, markers=1, cut_batch=False, emptied=0, files=())
+    note = OwnershipNote(origin=origin, end=10, markers=1, cut_batch=False, emptied=0, files=())
     assert encoded(note).decode() == GOLDEN
     (tmp_path / NOTE).write_text(GOLDEN)
     assert read_note(open_folder(tmp_path)) == note

@@ -12,8 +12,8 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.follow import Follower, FollowRound
 from logkeep.store.base import ObjectWriter, Store
-from logkeep.store.delegating import DelegatingStore
 from logkeep.store.memory import MemoryStore
+from logkeep.store.wrapper import DelegatingStore
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import FollowedEnsemble
 from logkeep.zookeeper.repo.sink import ArchiveSink, archiving

@@ -18,14 +18,13 @@ from logkeep.model.segments import Codec, Proof
 from logkeep.model.time import random_token, utc_now
 from logkeep.store.local import LocalStore
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions, back_up, check_apart
-from logkeep.zookeeper.bundle.layout import bundles
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.model.archived import LogFileEnding
 from logkeep.zookeeper.server.four_letter import ServerState
 from tests.support.zookeeper.changed_documents import stored_path
 from tests.support.zookeeper.encoding import LOG_HEADER
-from tests.support.zookeeper.handmade_directories import MadeServer, bundled, content, rounds, taken, txn
+from tests.support.zookeeper.handmade_directories import MadeServer, bundle_names, bundled, content, rounds, taken, txn
 from tests.support.zookeeper.without_root import closed
 
 EPOCH = 1 << 32
@@ -239,7 +238,7 @@ def test_without_any_whole_snapshot_nothing_can_be_restored_from_later_logs(tmp_
     made.log([4, 5, 6, 7, 8])
     with pytest.raises(BackupFailed, match="nothing could be restored"):
         bundled(made, tmp_path / "out")
-    assert bundles(tmp_path / "out") == []
+    assert bundle_names(tmp_path / "out") == []
 
 
 def test_a_snapshot_that_says_nothing_of_its_end_is_bounded_by_the_server(tmp_path: Path) -> None:
@@ -370,7 +369,7 @@ class TestRefusals:
         shutil.rmtree(tmp_path / "server")
         with pytest.raises(DataDirUnusable, match="no such directory"):
             bundled(made, tmp_path / "out")
-        assert bundles(tmp_path / "out") == []
+        assert bundle_names(tmp_path / "out") == []
         assert list((tmp_path / "out").iterdir()) == []
 
     def test_files_from_before_version_2(self, tmp_path: Path) -> None:
@@ -385,7 +384,7 @@ class TestRefusals:
             bundled(server, tmp_path / "out")
         with closed(server.log_dir / "log.4"), pytest.raises(DataDirUnusable, match="permission denied"):
             bundled(server, tmp_path / "out")
-        assert bundles(tmp_path / "out") == []
+        assert bundle_names(tmp_path / "out") == []
 
     def test_a_place_that_may_not_be_written(self, server: MadeServer, tmp_path: Path) -> None:
         (tmp_path / "out").mkdir()
@@ -397,7 +396,7 @@ class TestRefusals:
         bundled(server, tmp_path / "out", "before")
         with largest_file(100_000), pytest.raises(StoreFull):
             bundled(server, tmp_path / "out")
-        assert [p.name for p in bundles(tmp_path / "out")] == ["before"]
+        assert bundle_names(tmp_path / "out") == ["before"]
         assert [p.name for p in (tmp_path / "out").iterdir()] == ["before"]
 
     @pytest.mark.parametrize("name", ["..", ".", "a/b", "", "x" * 65, ".hidden", "ümlaut"])

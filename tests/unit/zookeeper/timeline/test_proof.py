@@ -52,7 +52,7 @@ def test_a_transaction_that_nobody_noticed_is_missing_is_found_by_its_digest() -
     past = Past([*ONE, *TWO])
     view = backup_of(past, snapshot_at=[0], logs=[ONE[:-1], TWO], role="follower")
     holdings, times = survey(view), LogTimes(view)
-    assert [border.standing for border in line_of(holdings, "1").borders] == [BorderProof.BY_DIGEST]
+    assert [border.proof for border in line_of(holdings, "1").borders] == [BorderProof.BY_DIGEST]
     found = proven_path(view, holdings, ToEnd(), times)
     assert isinstance(found, RestoreRefused)
     assert "0x200000001" in found.what
@@ -135,7 +135,7 @@ def test_a_time_is_told_with_its_neighbours() -> None:
     view = backup_of(past, snapshot_at=[2], logs=[range(1, 10), range(10, 21)])
     path = plan(survey(view), ToTime(past.time_of(13) + 1), LogTimes(view))
     assert isinstance(path, RestorePath)
-    assert (path.stands_at.zxid, path.stands_at.time_ms) == (13, past.time_of(13))
+    assert (path.last_restored.zxid, path.last_restored.time_ms) == (13, past.time_of(13))
     assert path.next_left_out is not None
     assert (path.next_left_out.zxid, path.next_left_out.time_ms) == (14, past.time_of(14))
     assert str(path.next_left_out) == "0xe (2023-11-14T22:13:33.000Z)"

@@ -22,7 +22,7 @@ from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import ToEnd
 from logkeep.zookeeper.timeline.verified_path import choose
-from logkeep.zookeeper.verify.boot import Boot, RunningServer
+from logkeep.zookeeper.verify.boot import Boot, BootedServer
 from logkeep.zookeeper.verify.run import Level, verify
 from tests.support.zookeeper.handmade_directories import MadeServer
 from tests.support.zookeeper.handmade_history import Past, backup_of
@@ -47,7 +47,7 @@ def place(tmp_path: Path) -> SourceRef:
 
 def failing(error: errors.LogkeepError) -> Boot:
     @contextmanager
-    def start(_data_dir: Path) -> Iterator[RunningServer]:
+    def start(_data_dir: Path) -> Iterator[BootedServer]:
         raise error
         yield
 

@@ -9,7 +9,7 @@ import json
 import ssl
 from dataclasses import dataclass
 from typing import Final, TypeVar
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 import msgspec
 
@@ -22,7 +22,7 @@ from logkeep.errors import (
     UsageError,
 )
 from logkeep.http_deadline import deadline
-from logkeep.model.host_names import is_host_name
+from logkeep.model.host_names import http_address
 
 AnswerT = TypeVar("AnswerT")
 _USUAL_PORT: Final = 9600
@@ -165,12 +165,8 @@ class Management:
 
 def _parts(text: str) -> SplitResult:
     """Raises UsageError."""
-    try:
-        parts = urlsplit(text)
-        wrong = parts.scheme not in {"http", "https"} or parts.port == 0 or not is_host_name(parts.hostname or "")
-    except ValueError:
-        wrong = True
-    if wrong or "@" in parts.netloc or parts.path.rstrip("/") not in ("", "/actuator") or parts.query:
+    parts = http_address(text)
+    if parts is None or "@" in parts.netloc or parts.path.rstrip("/") not in ("", "/actuator") or parts.query:
         shown = text.rpartition("@")[2]
         raise UsageError("not the address of Zeebe's management port", subject=shown, remedy=_AS_IN)
     return parts

@@ -84,7 +84,7 @@ def _restore_options(run: Run, *, alone: bool) -> KafkaRestoreOptions:
         replication_factor=1 if alone else run[REPLICATION_FACTOR],
     )
     renames = () if alone else (f"s/^/{SCRATCH}{run.token()[:8]}-/",)
-    choice = RestoreSelection(run[TOPICS], run[EXCLUDE], renames, standing=not run.settings.typed(TOPICS))
+    choice = RestoreSelection(run[TOPICS], run[EXCLUDE], renames, configured=not run.settings.typed(TOPICS))
     return KafkaRestoreOptions(choice, wishes, run[LIMIT_PRODUCE])
 
 

@@ -80,7 +80,7 @@ def _summary(report: FoldReport, done: list[FoldedLogReport]) -> str:
 def fold(run: Run) -> FoldReport:
     place = chosen_source(run)
     require_kind(place, KAFKA)
-    options = FoldOptions(run[TOPICS], run[EXCLUDE], run[DROP_TOMBSTONES], standing=not run.settings.typed(TOPICS))
+    options = FoldOptions(run[TOPICS], run[EXCLUDE], run[DROP_TOMBSTONES], configured=not run.settings.typed(TOPICS))
     task = LogFolding(place, run.clock, run.token, run[LEASE_TTL])
     if run.dry_run:
         done = task.prepare(options).foreseen()

@@ -124,7 +124,8 @@ def restore(run: Run, restore: str | None) -> GroupsMoved:
     place = chosen_source(run)
     restores = restores_place(run, place, create=not run.dry_run)
     restore_id = choose_restore(restores, restore) if restore is not None else None
-    view = _backup(run, place, str(restore_id.backup) if restore_id else run[FROM_BACKUP] or "")
+    named = str(restore_id.backup) if restore_id else run[FROM_BACKUP] or ""
+    view = view_backup(place, read_source(place, run.clock()).completed(named))
     manifest, deleted = view.manifest, _deleted_offsets(run, place)
     past = _groups_at(run, place, view) if run[AT_TIME] is not None else None
     groups, foreign = (view.record.groups, ()) if past is None else (past.groups.groups, past.groups.foreign)
@@ -207,10 +208,6 @@ def _groups_at(run: Run, place: SourceRef, view: KafkaBackupView) -> _PastState:
     return _PastState(found, past_groups(positions, view.record.topics, {**recorded, **found.kinds}))
 
 
-def _backup(run: Run, place: SourceRef, text: str) -> KafkaBackupView:
-    return view_backup(place, read_source(place, run.clock()).completed(text))
-
-
 def _deleted_offsets(run: Run, place: SourceRef) -> Mapping[PositionKey, GroupPosition]:
     """Only offsets of groups that commit: a share group has no tombstones of offsets."""
     text = run[ERASED_FROM]
@@ -225,8 +222,8 @@ def _deleted_offsets(run: Run, place: SourceRef) -> Mapping[PositionKey, GroupPo
 
 
 def _chosen_logs(run: Run, view: KafkaBackupView) -> SelectedLogs:
-    standing = not run.settings.typed(TOPICS)
-    choice = RestoreSelection(include=run[TOPICS], exclude=run[EXCLUDE], renames=run[RENAME], standing=standing)
+    configured = not run.settings.typed(TOPICS)
+    choice = RestoreSelection(include=run[TOPICS], exclude=run[EXCLUDE], renames=run[RENAME], configured=configured)
     return choose(view.record, view.manifest.cut, choice)
 
 

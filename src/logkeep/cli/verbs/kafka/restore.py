@@ -27,7 +27,14 @@ from logkeep.cli.verbs.kafka.restore_report import (
     result_report,
 )
 from logkeep.cli.verbs.next_steps import after_restore
-from logkeep.cli.wiring import chosen_engine, chosen_source, named_backup, refuse_contradictions, restores_place
+from logkeep.cli.wiring import (
+    chosen_engine,
+    chosen_source,
+    named_backup,
+    refuse_contradictions,
+    restores_place,
+    stored_options,
+)
 from logkeep.config.option import Option
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,
@@ -154,7 +161,7 @@ def _restore(run: Run, place: SourceRef, named: str, resumed: int | None) -> Kaf
     settings = client_settings(run)
     if resumed is not None:
         return _resume(run, place, settings, RestoreId(resumed))
-    return restore_backup(run, place, settings, named, _restore_options(run), _options(run))
+    return restore_backup(run, place, settings, named, _restore_options(run), stored_options(run, _STORED_OPTIONS))
 
 
 def restore_backup(
@@ -339,15 +346,9 @@ def _restore_options(run: Run) -> KafkaRestoreOptions:
     )
     choice = RestoreSelection(
         run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET], run[REPARTITION],
-        standing=not run.settings.typed(TOPICS),
+        configured=not run.settings.typed(TOPICS),
     )  # fmt: skip
     return KafkaRestoreOptions(choice, wishes, run[LIMIT_PRODUCE])
-
-
-def _options(run: Run) -> dict[str, str]:
-    """The chosen options, as text for the stored plan."""
-    values: dict[str, object] = {option.name: run.settings[option] for option in _STORED_OPTIONS}
-    return {option.name: option.kind.show(value) for option in _STORED_OPTIONS if (value := values[option.name])}
 
 
 def _confirm_plan(run: Run, prepared: PreparedKafkaRestore) -> None:

@@ -68,7 +68,7 @@ def _offline_options(run: Run, place: SourceRef, entry: BackupEntry) -> OfflineR
     named: tuple[str, ...] = run[TO_LOG_DIRS]
     choice = RestoreSelection(
         run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET],
-        standing=not run.settings.typed(TOPICS),
+        configured=not run.settings.typed(TOPICS),
     )  # fmt: skip
     roots, view = log_dirs(named), view_backup(place, entry)
     chosen = choose(view.record, view.manifest.cut, choice)

@@ -36,6 +36,7 @@ from logkeep.kafka.registry.values import ArchivedRegistry
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.plan.values import PlanOptions
 from logkeep.kafka.restore.prepare import KafkaRestoreOptions
+from logkeep.kafka.topic_selection import exact_pattern
 from logkeep.model.findings import Finding, Severity
 
 
@@ -166,7 +167,7 @@ def _restore_topic(run: Run, found: SchemasBackup, settings: RegistrySettings) -
 def _write_topic(run: Run, found: SchemasBackup, url: str) -> SchemasRestoreReport:
     topic = run[SCHEMAS_TOPIC]
     options = KafkaRestoreOptions(
-        RestoreSelection(include=(_exactly(topic),)),
+        RestoreSelection(include=(exact_pattern(topic),)),
         PlanOptions(parts=("data", "configs"), replication_factor=run[REPLICATION_FACTOR]),
         run[LIMIT_PRODUCE],
     )
@@ -183,10 +184,6 @@ def _write_topic(run: Run, found: SchemasBackup, url: str) -> SchemasRestoreRepo
         notes = (*notes, f"rules and metadata of {plural(len(some), 'version')} are restored with the topic's bytes")
     report = _report(run, found, url, RestoreWay.TOPIC, verdict, notes=notes, restore=written.restore)
     return msgspec.structs.replace(report, refusal_code=written.refusal_code, findings=written.findings)
-
-
-def _exactly(name: str) -> str:
-    return name.replace(".", r"\.")
 
 
 def _report(

@@ -48,7 +48,7 @@ BACKUP = Declaration(
     ),
 )
 IMPORT = Declaration(
-    """Import a backup of Zeebe into a repository: without what is behind its checkpoint, and only what is new.
+    """Import a backup of Zeebe into a repository: logs up to its checkpoint, and only what is not archived yet.
 
     ID is the backup's number in --store, or `latest`. It is verified completely before anything is written, and a
     damaged one is refused. Logs end at the checkpoint, unlike the whole preallocated files that Zeebe stores. Log

@@ -10,8 +10,8 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.zeebe.archive_declarations import BACKUP
-from logkeep.cli.verbs.zeebe.opened_zeebe_store import opened_zeebe_store
 from logkeep.cli.verbs.zeebe.verify import ZeebeVerifyReport, exit_code, verify_report, verify_text
+from logkeep.cli.verbs.zeebe.zeebe_store import opened_zeebe_store
 from logkeep.config.options import ALL, BACKUP_ID, ZEEBE_MANAGEMENT, ZEEBE_TIMEOUT
 from logkeep.engine.inline import InlineEngine
 from logkeep.engine.stop import SignalStop

@@ -11,8 +11,8 @@ from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.verbs.next_steps import after_zeebe_import
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.verbs.zeebe.archive_declarations import IMPORT
-from logkeep.cli.verbs.zeebe.opened_zeebe_store import opened_zeebe_store
 from logkeep.cli.verbs.zeebe.verify import exit_code
+from logkeep.cli.verbs.zeebe.zeebe_store import opened_zeebe_store
 from logkeep.cli.wiring import chosen_engine, written_source
 from logkeep.config.options import BACKUP_ID, LEASE_TTL, TAG
 from logkeep.errors import VerificationFailed

@@ -10,7 +10,7 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
 from logkeep.cli.verbs.zeebe.declarations import LIST
-from logkeep.cli.verbs.zeebe.opened_zeebe_store import opened_zeebe_store
+from logkeep.cli.verbs.zeebe.zeebe_store import opened_zeebe_store
 from logkeep.config.options import ALL
 
 _SHOWN = 40

@@ -13,7 +13,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.verbs.zeebe.declarations import VERIFY
-from logkeep.cli.verbs.zeebe.opened_zeebe_store import opened_zeebe_store
+from logkeep.cli.verbs.zeebe.zeebe_store import opened_zeebe_store
 from logkeep.cli.wiring import chosen_engine, use_directories
 from logkeep.config.options import ALL, ZEEBE_STORE
 from logkeep.model.findings import Finding, Severity
@@ -53,18 +53,15 @@ def verify_text(report: ZeebeVerifyReport, look: TerminalStyle) -> str:
     copies = (
         f"{plural(report.partitions, 'partition')}, {plural(len(report.copies), 'completed copy', 'completed copies')}"
     )
+    stored = sum(each.stored_bytes for each in report.copies)
     return "\n".join(
         [
             look.line(f"{state}  backup {report.id} of Zeebe: {report.verdict} (Zeebe says {report.state})"),
-            look.text(f"{copies} · {plural(records, 'record')} · {size(used)} used of {size(_stored(report))}"),
+            look.text(f"{copies} · {plural(records, 'record')} · {size(used)} used of {size(stored)}"),
             look.text(_cut_line(report.cut)),
             *finding_lines(report.findings, look, every=report.all),
         ]
     )
-
-
-def _stored(report: ZeebeVerifyReport) -> int:
-    return sum(each.stored_bytes for each in report.copies)
 
 
 def _cut_line(cut: CutResult) -> str:

@@ -40,7 +40,7 @@ from logkeep.zookeeper.backup.preview import PreviewSink, preview_backup
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.repo.record import KIND, known_from
-from logkeep.zookeeper.repo.sink import ArchiveShelf, ArchiveSink, archiving, last_record
+from logkeep.zookeeper.repo.sink import ArchiveObjects, ArchiveSink, archiving, last_record
 from logkeep.zookeeper.server.client import server_state
 from logkeep.zookeeper.server.four_letter import four_letter
 
@@ -136,7 +136,7 @@ def _backup_options(run: Run) -> ZooKeeperBackupOptions:
 def preview(run: Run, place: SourceRef, options: ZooKeeperBackupOptions) -> ZooKeeperBackupReport:
     check_source(place, KIND, {})
     known = known_from(last_record(place, read_chain(place)))
-    sink = PreviewSink(ArchiveShelf(place, Codec(run[ZK_COMPRESSION])), known)
+    sink = PreviewSink(ArchiveObjects(place, Codec(run[ZK_COMPRESSION])), known)
     found = preview_backup(options, sink, round_settings(WarmEngines(run)))
     return ZooKeeperBackupReport(
         source=place.source,

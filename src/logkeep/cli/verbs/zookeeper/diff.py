@@ -97,6 +97,6 @@ def _report(path: str, one: TreeSide, other: TreeSide, found: TreeComparison) ->
 
 
 def _side(side: TreeSide, path: RestorePath) -> DiffSide:
-    moment = path.stands_at
+    moment = path.last_restored
     time = None if moment.time_ms is None else shown_time(moment.time_ms)
     return DiffSide(backup=side.view.name, zxid=hex_zxid(moment.zxid), time=time, labels=path.labels)

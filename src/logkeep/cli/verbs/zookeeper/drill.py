@@ -21,7 +21,7 @@ from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
 from logkeep.zookeeper.restore.drill import DrillOutcome, drill
 from logkeep.zookeeper.restore.prepare import PreparedRestore, prepare
-from logkeep.zookeeper.restore.receipts import PlanBody, RestoreStart, begin, facts_of, verdict_of
+from logkeep.zookeeper.restore.receipts import PlanBody, ZooKeeperRestoreStart, begin, facts_of, verdict_of
 from logkeep.zookeeper.restore.run import journal_name
 from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
@@ -64,7 +64,9 @@ def _run_drill(
     if prepared.planned.obstacles:
         raise prepared.planned.obstacles[0]
     options = {o.name: o.kind.show(value) for o in _STORED_OPTIONS if (value := run.settings[o]) is not None}
-    wanted = RestoreStart(journal_name(run.clock(), run.token), int(view.name), options, drill=True, before_s=before_s)
+    wanted = ZooKeeperRestoreStart(
+        journal_name(run.clock(), run.token), int(view.name), options, drill=True, before_s=before_s
+    )
     stored = begin(state, prepared, wanted, run.clock, run.token)
     try:
         boot = boot_of(version_of(view), run.cache, run.say)

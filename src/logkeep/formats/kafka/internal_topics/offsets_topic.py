@@ -12,7 +12,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.kafka.fields import FieldReader
 from logkeep.formats.kafka.internal_topics.coordinator_records import GROUP_OFFSETS, RECORD_TYPES
 
-_GROUP_KINDS = {2: "classic", 3: "consumer", 11: "share", 17: "streams"}
+GROUP_KINDS = {2: "classic", 3: "consumer", 11: "share", 17: "streams"}
 _LAST_VERSION = 4
 _FLEXIBLE = 4
 _NO_TOPIC = "0" * 32
@@ -55,8 +55,8 @@ def decode_key(data: bytes) -> PositionKey | GroupKey | None:
     kind = reader.int16()
     if kind in (0, 1):
         return PositionKey(reader.text(compact=False), reader.text(compact=False), reader.int32())
-    if kind in _GROUP_KINDS:
-        return GroupKey(reader.text(compact=False), _GROUP_KINDS[kind])
+    if kind in GROUP_KINDS:
+        return GroupKey(reader.text(compact=False), GROUP_KINDS[kind])
     return None
 
 

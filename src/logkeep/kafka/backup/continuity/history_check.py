@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from logkeep.kafka.admin.offsets import EpochEnd, LogBounds
+from logkeep.kafka.backup.continuity.past_check import partition_of
 from logkeep.kafka.backup.plan import history_number, history_of, same_topic
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
 from logkeep.kafka.client.fetch import DivergingEpoch
@@ -57,7 +58,7 @@ def archive_progress(
     """
     ranges: dict[TopicPartition, list[RangeResult]] = {}
     for each in (r for result in earlier for r in result.ranges):
-        ranges.setdefault(_topic_partition(each.log), []).append(each)
+        ranges.setdefault(partition_of(each.log), []).append(each)
     known, furthest = dict(reached), dict(reached)
     for topic in topics:
         for partition in topic.partitions:
@@ -89,10 +90,6 @@ def truncated_since(
         and history_number(now.reached[log].history) > history_number(before.history)
         and now.reached[log].history.partition("-")[0] == before.history.partition("-")[0]
     ]
-
-
-def _topic_partition(log: LogName) -> TopicPartition:
-    return TopicPartition(log.name, log.partition)
 
 
 def _furthest(base: ArchivedReach, ranges: Iterable[RangeResult]) -> ArchivedReach:
@@ -168,7 +165,7 @@ def _epoch_ends(
     found: dict[LogName, dict[int, int]] = {}
     for each in ranges:
         ends = found.setdefault(each.log, {})
-        known = base.get(_topic_partition(each.log))
+        known = base.get(partition_of(each.log))
         runs = list(each.epochs)
         if known is not None and known.history == each.log.history and known.last_end >= 0:
             runs.append(EpochRun(known.last_epoch, -1, known.last_end))
@@ -182,8 +179,8 @@ def _answers(ends: Mapping[LogName, Mapping[int, int]], ask: AskEpochs) -> Itera
     waiting = {log: sorted(epochs) for log, epochs in ends.items() if any(epoch >= 0 for epoch in epochs)}
     while waiting:
         asked = {log: epochs[-1] for log, epochs in waiting.items()}
-        found = ask({_topic_partition(log): epoch for log, epoch in asked.items()})
+        found = ask({partition_of(log): epoch for log, epoch in asked.items()})
         for log, epoch in asked.items():
-            if _topic_partition(log) in found:  # otherwise it was deleted a moment ago
-                yield log, EpochRun(epoch, -1, ends[log][epoch]), found[_topic_partition(log)]
+            if partition_of(log) in found:  # otherwise it was deleted a moment ago
+                yield log, EpochRun(epoch, -1, ends[log][epoch]), found[partition_of(log)]
         waiting = {log: rest for log, epochs in waiting.items() if (rest := [e for e in epochs[:-1] if e >= 0])}

@@ -140,7 +140,8 @@ class LogContinuity:
         found = compare_headers(each.batch, fetched.at_leader, compacted=compacted)
         if found is not PastVerdict.BY_RECORDS:
             return found
-        return compare_bodies(self._archived_bodies(each, archived), bodies_in(fetched.data or None))
+        stored = bodies_in(archived.batch_before(each.log, each.batch.base_offset + 1))
+        return compare_bodies(stored, bodies_in(fetched.data or None))
 
     def _fetch(
         self, wanted: Mapping[TopicPartition, ArchivedBatch], compacted: Collection[str]
@@ -156,9 +157,6 @@ class LogContinuity:
                 with suppress(TopicMissing):
                     found |= fetch_again(self.cluster, of_topic, self.bytes_per_s)
             return found
-
-    def _archived_bodies(self, each: ArchivedBatch, archived: "ArchivedRows") -> Bodies | None:
-        return bodies_in(archived.batch_before(each.log, each.batch.base_offset + 1))
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,9 @@ from logkeep.repository.backups.backup import lost_segments
 from logkeep.repository.backups.catch_ups import (
     CatchUpReceipt,
     CatchUpStep,
-    by_step,
     catch_up_receipts,
     put_catch_up_receipt,
+    verified_units,
 )
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
@@ -127,7 +127,7 @@ class GenerationRound:
         return [c for c in self.session.folded.catch_ups or () if c.topic in names]
 
     def _progress(self, catch_up: CatchUp) -> CaughtUp:
-        verified = by_step(self._receipts(catch_up), CatchUpStep.VERIFIED)
+        verified = verified_units(self._receipts(catch_up))
         return CaughtUp(catch_up, tuple(earlier_results(verified.values())))
 
     def share(
@@ -181,7 +181,7 @@ class GenerationRound:
         receipts = self._receipts(catch_up)
         configs = facts.configs[catch_up.topic]
         retention_ms = cleanup_rule(configs.own, configs.inherited).retention_ms
-        known = earlier_results(by_step(receipts, CatchUpStep.VERIFIED).values())
+        known = earlier_results(verified_units(receipts).values())
         for each in (r for r in receipts if r.step is CatchUpStep.COPIED):
             (result,) = earlier_results([each]) or (None,)
             if result is None or covered_by(known, result):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.facts.records_around import RecordsAround
+from logkeep.kafka.restore.facts.neighbour_records import RecordsAround
 from logkeep.kafka.restore.plan.group_offsets import Reason, TranslatedOffset
 from logkeep.kafka.restore.plan.groups import GroupsPlan, PlannedGroup
 

@@ -3,7 +3,6 @@
 All reasons are returned, so that one run shows everything to fix; what makes any plan impossible is raised.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -12,9 +11,9 @@ from logkeep.kafka.client.topology import KAFKA_OWN
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
+from logkeep.kafka.topic_selection import is_topic_name
 from logkeep.model.plurals import plural
 
-_LEGAL = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _NAMED = 5
 
 
@@ -47,7 +46,7 @@ def _illegal(targets: Mapping[str, str]) -> list[UsageError]:
             remedy="use 1 to 249 letters, digits, dots, underscores and dashes in --rename",
         )
         for source, target in sorted(targets.items())
-        if not _LEGAL.fullmatch(target) or target in {".", ".."}
+        if not is_topic_name(target)
     ]
 
 

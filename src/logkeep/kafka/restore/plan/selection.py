@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from logkeep.errors import UsageError
 from logkeep.kafka.client.topology import TopicPartition, is_internal
 from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
-from logkeep.kafka.topic_selection import compiled
+from logkeep.kafka.topic_selection import compiled, is_topic_name
 from logkeep.model.segments import LogName
 from logkeep.repository.backups.manifest import LogCut
 
-_LEGAL = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _UNTIL = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249}):(?P<partition>[0-9]{1,10})=(?P<offset>[0-9]{1,19})", re.ASCII)
 _NUMBERS = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?(,[0-9]{1,9}(-[0-9]{1,9})?)*", re.ASCII)
 _REPARTITION = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})=(?P<partitions>[0-9]{1,9})", re.ASCII)
@@ -72,7 +71,7 @@ class RestoreSelection:
     """`TOPIC=N`: that topic gets N partitions, its records spread by their keys."""
     settled: bool = False
     """Whether a transaction counts as it ended in the archive, also where its marker lies behind an end."""
-    standing: bool = False
+    configured: bool = False
     """Whether `include` comes from a configuration for several backups: then a pattern may match no topic."""
 
 
@@ -150,7 +149,7 @@ def _select_topics(topics: Sequence[TopicRecord], choice: RestoreSelection) -> l
     if not found and (include or exclude):
         raise _no_topic(" or ".join(choice.include) or "what --exclude leaves", topics)
     idle = [p.pattern for p in include if not any(p.fullmatch(t.name) for t in topics)]
-    if idle and not choice.standing:
+    if idle and not choice.configured:
         raise _no_topic(" or ".join(idle), topics)
     return found
 
@@ -167,7 +166,7 @@ def _renamed(name: str, renames: Mapping[str, Rename]) -> str:
     for text, rename in renames.items():
         new = rename(name)
         if new is not None:
-            if not _LEGAL.fullmatch(new) or new in {".", ".."}:
+            if not is_topic_name(new):
                 raise UsageError(
                     f"{name} would become {new!r}, which is not a valid topic name", subject=f"--rename {text}"
                 )

@@ -15,7 +15,7 @@ from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.producers import ProducerId, abort_transaction, add_partitions, begin_producer
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.frames import ReceiveBuffer
-from logkeep.kafka.client.produce import API, VERSION, Ack, Parcel, parse, request_parts
+from logkeep.kafka.client.produce import API, VERSION, Ack, OutgoingBatch, parse, request_parts
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.restore.facts.units import ReplayLog, ReplayOutcome
 from logkeep.kafka.restore.replay.resume_point import SEQUENCES, StreamStep, Trouble, meaning
@@ -109,7 +109,7 @@ class Holes:
 
     def _produce(self, batch: bytes) -> Ack:
         connection = self._cluster.connection(self._leader())
-        parts = request_parts([Parcel(self._key, batch)], self._log.transactional_id)
+        parts = request_parts([OutgoingBatch(self._key, batch)], self._log.transactional_id)
         connection.send_raw(API, VERSION, parts)
         reply = parse(connection.receive_raw(self._replies))
         if reply.throttle_ms:

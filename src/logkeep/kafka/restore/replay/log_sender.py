@@ -13,7 +13,7 @@ from logkeep.formats.run_map.runs import RunMap, RunMapBuilder
 from logkeep.kafka.client.produce import Ack
 from logkeep.kafka.client.protocol import error_name
 from logkeep.kafka.restore.facts.units import ReplayLog, ReplayOutcome
-from logkeep.kafka.restore.replay.outgoing import Load
+from logkeep.kafka.restore.replay.outgoing import SendBuffer
 from logkeep.kafka.restore.replay.reader import StreamReader
 from logkeep.kafka.restore.replay.resume_point import (
     ProduceAnswer,
@@ -233,7 +233,7 @@ class LogReplay:
             self._load(item)
             self._end = StreamStep(item.end, item.end, item.sent_after)
 
-    def _load(self, load: Load) -> None:
+    def _load(self, load: SendBuffer) -> None:
         total = load.batches.total_records
         if load.filler:
             self.fillers += total

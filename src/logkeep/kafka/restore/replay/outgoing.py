@@ -19,7 +19,7 @@ from logkeep.kafka.restore.replay.resume_point import StreamStep
 
 
 @dataclass(frozen=True)
-class Load:
+class SendBuffer:
     """Batches in one buffer, ready to send."""
 
     batches: Outgoing
@@ -56,7 +56,7 @@ class Load:
 
 def stream(
     log: ReplayLog, parts: Iterable[Outgoing | OffsetHole], reached: Callable[[], int]
-) -> Iterator[Load | StreamStep]:
+) -> Iterator[SendBuffer | StreamStep]:
     """Holes and batches. What ends at or before `reached()` is already in the target."""
     placing = _Placing(log, reached)
     if log.offsets is Offsets.PRESERVE:
@@ -78,7 +78,7 @@ class _Placing:
         start, self._target = self._target, self._target + hole.length
         return StreamStep(start, self._target, self._sent, hole=True)
 
-    def load(self, batches: Outgoing, *, filler: bool = False) -> Load:
+    def load(self, batches: Outgoing, *, filler: bool = False) -> SendBuffer:
         if not filler:
             self._check(int(batches.first_offsets[0]))
         before = np.cumsum(batches.records) - batches.records
@@ -87,7 +87,7 @@ class _Placing:
         counted = np.where(starts >= self._log.producer.position, batches.records, 0)
         sent = self._sent + np.cumsum(counted) - counted
         end = int(starts[-1] + batches.records[-1])
-        made = Load(
+        made = SendBuffer(
             batches,
             starts,
             sent,

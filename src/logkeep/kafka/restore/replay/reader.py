@@ -10,7 +10,7 @@ from logkeep.formats.kafka.regroup import regrouped
 from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.kafka.restore.facts.log_views import archived_batches, settled_of, share_of, view_of
 from logkeep.kafka.restore.facts.units import ReplayLog
-from logkeep.kafka.restore.replay.outgoing import Load, stream
+from logkeep.kafka.restore.replay.outgoing import SendBuffer, stream
 from logkeep.kafka.restore.replay.resume_point import StreamStep
 from logkeep.repository.chain.commits import SourceRef
 
@@ -20,8 +20,8 @@ class StreamReader:
 
     def __init__(self, log: ReplayLog, place: SourceRef, executor: Executor) -> None:
         self._log, self._place, self._executor = log, place, executor
-        self._items: Iterator[Load | StreamStep] | None = None
-        self._coming: deque[Future[Load | StreamStep | None]] = deque()
+        self._items: Iterator[SendBuffer | StreamStep] | None = None
+        self._coming: deque[Future[SendBuffer | StreamStep | None]] = deque()
         self.reached = log.base
         """The target's log end: what is read from now on and ends before it will not be sent."""
         self.settled: SettledTransactions | None = None
@@ -32,7 +32,7 @@ class StreamReader:
             self._items = self._stream()
             self._submit()
 
-    def take(self) -> Load | StreamStep | None:
+    def take(self) -> SendBuffer | StreamStep | None:
         """The next item; None at the end. Raises Damaged, ObjectMissing or another StoreError."""
         self.open()
         item = self._coming.popleft().result()
@@ -44,7 +44,7 @@ class StreamReader:
         if self._items is not None:
             self._coming.append(self._executor.submit(next, self._items, None))
 
-    def _stream(self) -> Iterator[Load | StreamStep]:
+    def _stream(self) -> Iterator[SendBuffer | StreamStep]:
         """Runs in the executor's thread, including the first pass over the transactions."""
         yield from stream(self._log, self._parts(), lambda: self.reached)
 

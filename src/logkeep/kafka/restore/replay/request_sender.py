@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from logkeep.errors import InvalidAnswer
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.frames import ReceiveBuffer
-from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts
+from logkeep.kafka.client.produce import API, VERSION, OutgoingBatch, parse, request_parts
 from logkeep.kafka.client.rate_limit import RateLimiter
 from logkeep.kafka.restore.replay.log_sender import WINDOW, LogReplay
 
@@ -57,16 +57,16 @@ class Sender:
         return gained > 0
 
     @staticmethod
-    def _next_batches(logs: Sequence[LogReplay]) -> tuple[list[LogReplay], list[Parcel]]:
+    def _next_batches(logs: Sequence[LogReplay]) -> tuple[list[LogReplay], list[OutgoingBatch]]:
         chosen: list[LogReplay] = []
-        parcels: list[Parcel] = []
+        parcels: list[OutgoingBatch] = []
         size = 0
         for log in logs:
             batch = log.sendable()
             if batch is None or (chosen and size + batch.size_bytes > REQUEST_BYTES):
                 continue
             chosen.append(log)
-            parcels.append(Parcel(log.key, batch.rest, batch.head))
+            parcels.append(OutgoingBatch(log.key, batch.rest, batch.head))
             size += batch.size_bytes
             if len(chosen) >= _MOST_LOGS or size >= REQUEST_BYTES:
                 break

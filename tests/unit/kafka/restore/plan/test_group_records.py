@@ -3,7 +3,7 @@
 import pytest
 
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.facts.records_around import ReadRecord, RecordsAround
+from logkeep.kafka.restore.facts.neighbour_records import ReadRecord, RecordsAround
 from logkeep.kafka.restore.plan.group_offsets import Reason
 from logkeep.kafka.restore.plan.group_records import doubt, recreated_logs
 

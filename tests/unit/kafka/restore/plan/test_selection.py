@@ -137,7 +137,7 @@ def test_a_pattern_without_a_topic_is_named_also_beside_others() -> None:
     with pytest.raises(UsageError, match=r"no topic of the backup matches nosuch$"):
         _chosen(include=("orders", "nosuch"))
     assert choose(RECORD, CUT, RestoreSelection(include=("audit", "__.*"))).internal == ("__consumer_offsets",)
-    standing = choose(RECORD, CUT, RestoreSelection(include=("audit", "nosuch"), standing=True))
+    standing = choose(RECORD, CUT, RestoreSelection(include=("audit", "nosuch"), configured=True))
     assert [t.name for t, _ in standing.topics] == ["audit"], "a configuration is written for backups too"
 
 

@@ -113,7 +113,7 @@ def _tree(
     path, replayed, dropped = of.path, of.replayed, of.dropped
     return RestoredTree(
         zxid=hex_zxid(planned.zxid),
-        time_ms=path.stands_at.time_ms,
+        time_ms=path.last_restored.time_ms,
         next_left_out=None if path.next_left_out is None else str(path.next_left_out),
         named_zxid=hex_zxid(named),
         epoch=planned.epoch,

@@ -26,7 +26,7 @@ from logkeep.cli.verbs.zookeeper.restore.subtree_session import (
     store_stopped,
 )
 from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, passed_over
-from logkeep.cli.wiring import chosen_source, restores_place
+from logkeep.cli.wiring import chosen_source, restores_place, stored_options
 from logkeep.config.options import (
     AS_PATH,
     AUTH_FILE,
@@ -96,7 +96,7 @@ def _restore(run: Run, backup: str | None, path: str | None, begun: Begun) -> Su
         if run.dry_run or not prepared.batches:
             return msgspec.structs.replace(planned, dry_run=run.dry_run)
         _confirm_plan(run, planned)
-        options = _options(run)
+        options = stored_options(run, _STORED_OPTIONS)
         wanted = SubtreeStart(
             entry.id, chosen.path, prepared, top, target, hosts, new_journal_path(run), options, before_s
         )
@@ -120,12 +120,6 @@ def _carry_out(
         raise
     store_done(run, stored, ended)
     return ended_report(msgspec.structs.replace(planned, restore=int(stored.id)), ended)
-
-
-def _options(run: Run) -> dict[str, str]:
-    """The chosen options, as text for the stored plan, without the file of credentials."""
-    values: dict[str, object] = {option.name: run.settings[option] for option in _STORED_OPTIONS}
-    return {option.name: option.kind.show(value) for option in _STORED_OPTIONS if (value := values[option.name])}
 
 
 def _subtree_options(run: Run, top: bytes, target: bytes, hosts: str) -> SubtreeOptions:

@@ -9,6 +9,7 @@ from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.verbs.next_steps import after_restore
 from logkeep.cli.verbs.zookeeper.members import given_members
+from logkeep.cli.verbs.zookeeper.restore.apply_plan import agreed_in, as_agreed
 from logkeep.cli.verbs.zookeeper.restore.declarations import RESTORE
 from logkeep.cli.verbs.zookeeper.restore.report import (
     NOT_BEGUN,
@@ -21,8 +22,14 @@ from logkeep.cli.verbs.zookeeper.restore.report import (
     tree_of,
 )
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, rerun_hint, resume_hints
-from logkeep.cli.verbs.zookeeper.restore.with_plan import agreed_in, as_agreed
-from logkeep.cli.wiring import chosen_source, named_backup, note_failed, opened_repository, restores_place
+from logkeep.cli.wiring import (
+    chosen_source,
+    named_backup,
+    note_failed,
+    opened_repository,
+    restores_place,
+    stored_options,
+)
 from logkeep.config.options import (
     ACCEPT_MISMATCH,
     BELIEVE,
@@ -56,7 +63,7 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores import ReceiptDocument
 from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.restore.prepare import PreparedRestore, check_targets, prepare
-from logkeep.zookeeper.restore.receipts import PlanBody, RestoreStart, begin, facts_of, verdict_of
+from logkeep.zookeeper.restore.receipts import PlanBody, ZooKeeperRestoreStart, begin, facts_of, verdict_of
 from logkeep.zookeeper.restore.run import carry_out, journal_name
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import Target as Moment
@@ -192,7 +199,9 @@ def _carry_out(
     journal: str,
     before_s: float,
 ) -> ZooKeeperRestoreReport:
-    wanted = RestoreStart(journal, int(prepared.planned.backup), _options(run), before_s=before_s)
+    wanted = ZooKeeperRestoreStart(
+        journal, int(prepared.planned.backup), stored_options(run, _STORED_OPTIONS), before_s=before_s
+    )
     stored = begin(state, prepared, wanted, run.clock, run.token)
     if not run[QUIET]:
         run.console.note(f"restore {stored.id} begins, its journal is {wanted.journal}")
@@ -204,12 +213,6 @@ def _carry_out(
     body = stored.body(PlanBody)
     document = stored.ended(verdict_of(body), planned.findings, facts_of(body, receipt))
     return _result_report(planned, prepared, receipt, document, wanted.journal)
-
-
-def _options(run: Run) -> dict[str, str]:
-    """The chosen options, as text for the stored plan."""
-    values: dict[str, object] = {option.name: run.settings[option] for option in _STORED_OPTIONS}
-    return {option.name: option.kind.show(value) for option in _STORED_OPTIONS if (value := values[option.name])}
 
 
 def _result_report(

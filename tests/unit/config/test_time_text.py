@@ -11,7 +11,7 @@ from logkeep.config.load import load
 from logkeep.config.option_types import Timestamp
 from logkeep.config.options import UNTIL_TIME
 from logkeep.config.places import NOWHERE
-from logkeep.config.written_time import UnclearTime, assumption, read_time
+from logkeep.config.time_text import UnclearTime, assumption, read_time
 from tests.support.cli.processes import logkeep
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)

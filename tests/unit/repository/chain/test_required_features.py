@@ -16,8 +16,8 @@ from logkeep.repository.chain.format import (
 )
 from logkeep.repository.upkeep.repair import repair_format
 from logkeep.store.base import Store
-from logkeep.store.delegating import DelegatingStore
 from logkeep.store.memory import MemoryStore
+from logkeep.store.wrapper import DelegatingStore
 
 FACTS = StoreFacts(put_new=True, replace=True, durable=True)
 

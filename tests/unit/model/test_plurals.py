@@ -9,7 +9,7 @@ import pytest
 
 from logkeep.model.plurals import plural
 
-SOURCE = Path(__file__).parents[2] / "src" / "logkeep"
+SOURCE = Path(__file__).parents[3] / "src" / "logkeep"
 NOUN = re.compile(r" (?:[a-z]+ )?([a-z]+s)\b")
 NO_NOUNS = {"is", "has", "was", "bytes", "always"}
 ABOVE_ONE = {

@@ -22,7 +22,7 @@ from logkeep.store.base import ObjectInfo
 from tests.support.faults.plan import Fault
 from tests.support.faults.store import FaultyStore
 from tests.support.scripted.backup import back_up, expected, log_of, restored
-from tests.unit.repository.test_walk import Lab
+from tests.unit.repository.chain.test_walk import Lab
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWrit
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.base import ObjectMetadata, Store
-from logkeep.store.delegating import DelegatingStore
 from logkeep.store.memory import MemoryStore
+from logkeep.store.wrapper import DelegatingStore
 from tests.support.kafka.handmade_batches import Batch, dense
 from tests.support.kafka.stored_segments import LOG, log_of, place, split, written
 from tests.unit.formats.test_zstd_frames import zstd_d

@@ -37,11 +37,11 @@ from logkeep.repository.restores import (
 )
 from logkeep.repository.restores.documents import ProducersDocument, ReceiptDocument, RestoredGroup, sealed
 from logkeep.store.base import ObjectMetadata, Store
-from logkeep.store.delegating import DelegatingStore
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
 from logkeep.store.readonly import ReadOnlyStore
 from logkeep.store.retrying import RetryingStore, RetryLimits
+from logkeep.store.wrapper import DelegatingStore
 from tests.support.faults.plan import Fault, Scripted, lost_ack
 from tests.support.faults.store import FaultyStore
 from tests.support.scripted.restores import GROUP, NEW, NOW, PARTITION, PRODUCERS, REPOSITORY, TOPICS, clock_at, receipt

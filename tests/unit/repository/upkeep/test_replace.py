@@ -13,7 +13,7 @@ from logkeep.repository.upkeep.garbage import GarbageRules, collect
 from logkeep.repository.upkeep.prune import delete
 from tests.support.scripted.backup import expected, restored
 from tests.support.scripted.merge import Pair, merge_neighbours
-from tests.unit.repository.test_walk import Lab
+from tests.unit.repository.chain.test_walk import Lab
 
 
 @pytest.fixture
