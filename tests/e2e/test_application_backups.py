@@ -141,6 +141,13 @@ def test_r61_an_application_is_rolled_back_and_backed_up_again(shop: Shop) -> No
     assert again["checkpoint"] == 10
     assert [one["sent_again"] for one in again["partitions"]] == [0] * 4
     assert list((shop.repo / "holds").rglob("*.json")) == []
+    kept = json.loads(shop.run("receipts", "list").stdout)["restores"]
+    assert [(one["state"], one["drill"], one["backup"]) for one in kept] == [
+        ("unproven", False, 9), ("proven", True, 10), ("proven", False, 10), ("proven", False, 10),
+    ]  # fmt: skip
+    assert [one["id"] for one in kept if not one["drill"]] == [done["restore"], *(one["restore"] for one in twice)]
+    shown = json.loads(shop.run("receipts", "show", str(done["restore"])).stdout)
+    assert (shown["kind"], shown["facts"]["checkpoint"], shown["facts"]["history"]) == ("application", "8", "1")
     shop.app("restore", "9", "--data", str(shop.home / "elsewhere"), "--yes", code=31)
 
 

@@ -67,12 +67,13 @@ def _checkpoint_id(run: Run, text: str) -> BackupId:
 def _restored(
     run: Run, place: SourceRef, plan: ApplicationRestorePlan, planned: ApplicationRestoreReport
 ) -> ApplicationRestoreReport:
-    done, history = restore_directory(
+    done, history, number = restore_directory(
         place, plan, Path(planned.directory), planned.history - 1, run.clock, run.token,
         lambda total: chosen_engine(run, total), threading.Event().wait,
     )  # fmt: skip
     return msgspec.structs.replace(
         planned,
+        restore=number,
         history=history,
         partitions=tuple(
             msgspec.structs.replace(one, proven=staged.proven)
