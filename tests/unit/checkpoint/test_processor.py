@@ -109,6 +109,20 @@ def test_large_results_are_appended_in_parts_and_continued_after_a_crash(tmp_pat
         made.close()
 
 
+def test_large_commands_are_appended_in_parts(tmp_path: Path) -> None:
+    """512 commands of 1 MiB would be a batch of 512 MiB."""
+    made = ProcessorGroup(tmp_path, HANDLERS, 1)
+    try:
+        for number in range(40):
+            made.client("report", f"k{number}", "x" * 1_000_000, request=f"r{number}")
+        made.drain()
+        assert sorted(made.kinds(0)) == ["command"] * 40 + ["event"] * 40
+        inputs = [position for position, kind in enumerate(made.kinds(0)) if kind == "command"]
+        assert len({made.logs[0].batch_start(position) for position in inputs}) == 3
+    finally:
+        made.close()
+
+
 def test_a_repeated_request_is_processed_once_and_answered_again(group: ProcessorGroup) -> None:
     group.client("put", "a", 1, request="same")
     group.client("put", "a", 1, request="same")
