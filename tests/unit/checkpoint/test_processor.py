@@ -145,10 +145,12 @@ def test_a_handler_that_raises_rejects_its_command_only(
     assert group.state() == {"a": 2}
     assert dict(group.replies) == {
         "bad": {"error": "ZeroDivisionError: no luck"},
-        "none": {"error": "no handler for the command 'unknown'"},
+        "none": {"error": "no handler for the command 'unknown', but for " + ", ".join(sorted(HANDLERS))},
         "good": 2,
     }
     assert "rejected command 'fail' of key 'a'" in caplog.text
+    assert [logged.exc_info is not None for logged in caplog.records] == [True, False]
+    assert caplog.text.count("  File ") == 1, "the user's own calls only"
     assert group.processors[0].state.machine.outbox.get(0) is None
 
 
