@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -161,8 +162,10 @@ def test_an_application_that_does_not_run_uses_no_id(shop: Shop) -> None:
 def test_a_partition_that_never_answers_is_named(shop: Shop) -> None:
     with shop.running(**{HOLD_AT: "2/appended create"}):
         measured = shop.home / "metrics.prom"
+        shop.put("waiting", 1)
         shown = shop.backup(7, "--timeout", "2s", "--metrics-file", str(measured), code=20)["stderr"]
         assert 'logkeep_backup_success{source="shop"} 0' in measured.read_text()
+        assert re.search(r'logkeep_backup_unarchived_bytes{source="shop"} [1-9]', measured.read_text())
         # The coordinator records it, or another partition that waits for the end.
         assert "partition 2: it did not answer before the deadline" in shown or "partition 2 has no copy at" in shown
         failed = shop.app("status", "7", code=20)

@@ -11,7 +11,7 @@ import msgspec
 from logkeep.application.client_config import client_config
 from logkeep.application.control_client import ControlClient
 from logkeep.checkpoint.archive.record import read_application
-from logkeep.checkpoint.archive.running_application import ApplicationPort
+from logkeep.checkpoint.archive.running_application import ApplicationFacts, ApplicationPort
 from logkeep.checkpoint.archive.settle import settle
 from logkeep.checkpoint.archive.take import TakenBackup, TakeOptions, mark, take
 from logkeep.checkpoint.steps import run as run_steps
@@ -54,6 +54,8 @@ class ApplicationBackupReport(msgspec.Struct, frozen=True, kw_only=True):
     warnings: int = 0
     stored_bytes: int = 0
     new_bytes: int = 0
+    unarchived_bytes: int = 0
+    """Log that waited for this backup when it began, in the partition with most; 0 if the application did not say."""
     pause_ms: int = 0
     """How long processing waited for it at most, in any partition; 0 if it is not completed."""
 
@@ -109,6 +111,8 @@ def _metrics(outcome: CommandOutcome[ApplicationBackupReport]) -> Iterator[Metri
     completed = report.state == StateName.COMPLETED
     yield sample("logkeep_backup_duration_seconds", outcome.duration.total_seconds(), source=report.source)
     yield sample("logkeep_backup_success", 1 if completed else 0, source=report.source)
+    if completed or report.unarchived_bytes:
+        yield sample("logkeep_backup_unarchived_bytes", report.unarchived_bytes, source=report.source)
     if completed:
         yield sample("logkeep_backup_size_bytes", report.stored_bytes, source=report.source)
         yield sample("logkeep_backup_pause_seconds", report.pause_ms / 1000, source=report.source)
@@ -126,26 +130,30 @@ def _metrics(outcome: CommandOutcome[ApplicationBackupReport]) -> Iterator[Metri
 def backup(run: Run, name: str) -> ApplicationBackupReport:
     source_name(name)  # it becomes a label of metrics, also of a backup that fails before a store is asked
     started = time.monotonic()
+    known: list[ApplicationFacts] = []
     try:
-        return _backup(run, name)
+        place, wanted = opened_repository(run).place(name), run[BACKUP_ID]
+        options = TakeOptions(
+            wanted=None if wanted is None else backup_id(wanted),
+            wait=not run[NO_WAIT],
+            supersede=run[SUPERSEDE],
+            timeout=run[APP_TIMEOUT],
+            on_failover="retake" if run[ON_FAILOVER] == "retake" else "fail",
+        )
+        with running_application(run, name) as port:
+            steps = take(place, port, options, run.clock, run.token, learn=known.append)
+            taken = run_steps(steps, threading.Event().wait)
     except LogkeepError as error:
-        failed = ApplicationBackupReport(source=name, id=run[BACKUP_ID] or 0, state=StateName.FAILED, reason=error.what)
+        failed = ApplicationBackupReport(
+            source=name,
+            id=run[BACKUP_ID] or 0,
+            state=StateName.FAILED,
+            reason=error.what,
+            unarchived_bytes=known[0].unarchived_bytes if known else 0,
+        )
         run.update_metrics(failed, None, time.monotonic() - started)
         raise
-
-
-def _backup(run: Run, name: str) -> ApplicationBackupReport:
-    place, wanted = opened_repository(run).place(name), run[BACKUP_ID]
-    options = TakeOptions(
-        wanted=None if wanted is None else backup_id(wanted),
-        wait=not run[NO_WAIT],
-        supersede=run[SUPERSEDE],
-        timeout=run[APP_TIMEOUT],
-        on_failover="retake" if run[ON_FAILOVER] == "retake" else "fail",
-    )
-    with running_application(run, name) as port:
-        taken = run_steps(take(place, port, options, run.clock, run.token), threading.Event().wait)
-    return _report(place, taken)
+    return msgspec.structs.replace(_report(place, taken), unarchived_bytes=known[0].unarchived_bytes)
 
 
 def _report(place: SourceRef, taken: TakenBackup) -> ApplicationBackupReport:
