@@ -121,7 +121,9 @@ def test_r61_an_application_is_rolled_back_and_backed_up_again(shop: Shop) -> No
     assert shop.app("status", "6")["state"] == "doesNotExist"
     shop.app("restore", "8", "--data", str(shop.data), "--yes", code=31)
     planned = shop.app("restore", "8", "--data", str(shop.data), "--replace", "--dry-run")
-    done = shop.app("restore", "8", "--data", str(shop.data), "--replace", "--yes")
+    measured = shop.home / "metrics.prom"
+    done = shop.app("restore", "8", "--data", str(shop.data), "--replace", "--yes", "--metrics-file", str(measured))
+    assert 'logkeep_restore_success{source="shop"} 1' in measured.read_text()
     assert (planned["history"], done["history"]) == (1, 1)
     assert planned["partitions"] == done["partitions"]
     assert sum(one["dropped"] for one in planned["partitions"]) >= 4  # the record after 8, its copy, and what they send
