@@ -21,7 +21,7 @@ from logkeep.application.control_client import ControlClient
 from logkeep.application.data_directory import open_directory
 from logkeep.errors import LogkeepError
 from logkeep.model.time import utc_now
-from tests.support.cli.processes import logkeep
+from tests.support.cli.processes import REAL, clean_environment, logkeep
 from tests.support.processes import wait_for
 
 SHOP = """
@@ -172,8 +172,15 @@ def test_a_partition_that_never_answers_is_named(shop: Shop) -> None:
         assert "partition 2: it did not answer before the deadline" in shown or "partition 2 has no copy at" in shown
         failed = shop.app("status", "7", code=20)
         assert (failed["state"], failed["reason"].startswith("partition 2")) == ("failed", True)
+        words = ["app", "backup", "shop", "--data", str(shop.data), "--id", "8", "--timeout", "60s"]
+        command = [*REAL, *words, "--repo", str(shop.repo)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=clean_environment(shop.home)) as run:
+            wait_for(lambda: '"state": "ongoing"' in shop.run("app", "status", "8").stdout, "the request", 30)
+            run.terminate()
+            assert "`logkeep app status` shows how it ends" in run.communicate()[1]
+        assert run.returncode == 128 + signal.SIGTERM
     with shop.running():
-        assert shop.backup(8, "--metrics-file", str(measured))["state"] == "completed"
+        assert shop.backup(9, "--supersede", "--metrics-file", str(measured))["state"] == "completed"
         values = dict(line.split() for line in measured.read_text().splitlines() if not line.startswith("#"))
         assert float(values['logkeep_backup_success{source="shop"}']) == 1
         assert float(values['logkeep_backup_size_bytes{source="shop"}']) > 0
@@ -181,7 +188,7 @@ def test_a_partition_that_never_answers_is_named(shop: Shop) -> None:
     other = shop.home / "other"
     other.mkdir()
     open_directory(other, "shop", 2, utc_now())
-    refused = shop.app("restore", "8", "--data", str(other), "--replace", "--yes", code=31)
+    refused = shop.app("restore", "9", "--data", str(other), "--replace", "--yes", code=31)
     assert "the backup has 4 partitions, the target has 2" in refused["stderr"]
 
 

@@ -17,6 +17,7 @@ from logkeep.checkpoint.archive.take import TakenBackup, TakeOptions, mark, take
 from logkeep.checkpoint.steps import run as run_steps
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
+from logkeep.cli.frame.signals import after_a_signal
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.application.declarations import BACKUP, CHECKPOINT, STATUS
@@ -32,7 +33,7 @@ from logkeep.config.options import (
     ON_FAILOVER,
     SUPERSEDE,
 )
-from logkeep.errors import LogkeepError, UsageError
+from logkeep.errors import Interrupted, LogkeepError, UsageError
 from logkeep.kinds import APPLICATION, require_kind
 from logkeep.model.ids import BackupId, backup_id, choose_id, source_name
 from logkeep.repository.backups.source import read_manifest, view
@@ -140,9 +141,12 @@ def backup(run: Run, name: str) -> ApplicationBackupReport:
             timeout=run[APP_TIMEOUT],
             on_failover="retake" if run[ON_FAILOVER] == "retake" else "fail",
         )
-        with running_application(run, name) as port:
+        goes_on = "the application goes on with a backup that it has begun: `logkeep app status` shows how it ends"
+        with running_application(run, name) as port, after_a_signal(goes_on):
             steps = take(place, port, options, run.clock, run.token, learn=known.append)
             taken = run_steps(steps, threading.Event().wait)
+    except Interrupted:
+        raise
     except LogkeepError as error:
         failed = ApplicationBackupReport(
             source=name,

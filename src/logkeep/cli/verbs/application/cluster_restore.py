@@ -19,7 +19,13 @@ from logkeep.checkpoint.restore.receipts import put_receipt, recorded
 from logkeep.checkpoint.restore.run import holding, known_history, prepare, stage_units
 from logkeep.checkpoint.steps import run as run_steps
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.verbs.application.restore_report import ApplicationRestoreReport, RestoredPositions, losses
+from logkeep.cli.frame.signals import after_a_signal
+from logkeep.cli.verbs.application.restore_report import (
+    RUN_AGAIN,
+    ApplicationRestoreReport,
+    RestoredPositions,
+    losses,
+)
 from logkeep.cli.wiring import chosen_engine, chosen_source
 from logkeep.config.options import CLIENT_CONFIG, REPLACE_DATA
 from logkeep.kinds import APPLICATION, require_kind
@@ -69,6 +75,7 @@ def _written(
         return _units(place, chain, plan, history, config["bootstrap.servers"], run[CLIENT_CONFIG])
 
     with (
+        after_a_signal(RUN_AGAIN),
         holding(place, plan, this_process(run.token()), run.token) as chain,
         recorded(place, plan, config["bootstrap.servers"], run.clock, run.token) as stored,
     ):

@@ -14,10 +14,12 @@ from logkeep.checkpoint.restore.run import check_partitions, known_history, prep
 from logkeep.checkpoint.restore.target import dropped
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
+from logkeep.cli.frame.signals import after_a_signal
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.verbs.application.backup import data_directory
 from logkeep.cli.verbs.application.declarations import RESTORE
 from logkeep.cli.verbs.application.restore_report import (
+    RUN_AGAIN,
     ApplicationRestoreReport,
     RestoredPositions,
     losses,
@@ -84,10 +86,11 @@ def _checkpoint_id(run: Run, text: str) -> BackupId:
 def _restored(
     run: Run, place: SourceRef, plan: ApplicationRestorePlan, planned: ApplicationRestoreReport
 ) -> ApplicationRestoreReport:
-    done, history, number = restore_directory(
-        place, plan, Path(planned.directory), planned.history - 1, run.clock, run.token,
-        lambda total: chosen_engine(run, total), threading.Event().wait,
-    )  # fmt: skip
+    with after_a_signal(RUN_AGAIN):
+        done, history, number = restore_directory(
+            place, plan, Path(planned.directory), planned.history - 1, run.clock, run.token,
+            lambda total: chosen_engine(run, total), threading.Event().wait,
+        )  # fmt: skip
     return msgspec.structs.replace(
         planned,
         restore=number,

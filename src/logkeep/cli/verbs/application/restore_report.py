@@ -5,6 +5,8 @@ import msgspec
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.model.plurals import plural
 
+RUN_AGAIN = "run the same command again: it ends or repeats the restore"
+
 
 class RestoredPositions(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
