@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -190,6 +191,23 @@ def test_a_partition_that_never_answers_is_named(shop: Shop) -> None:
     open_directory(other, "shop", 2, utc_now())
     refused = shop.app("restore", "9", "--data", str(other), "--replace", "--yes", code=31)
     assert "the backup has 4 partitions, the target has 2" in refused["stderr"]
+
+
+def test_a_backup_with_warnings_says_them(shop: Shop) -> None:
+    """The directory is put back to before the last backup."""
+    with shop.running():
+        shop.put("first", 1)
+        assert shop.backup(1)["state"] == "completed"
+    shutil.copytree(shop.data, shop.home / "earlier")
+    with shop.running():
+        assert shop.backup(2)["state"] == "completed"
+    shutil.rmtree(shop.data)
+    (shop.home / "earlier").rename(shop.data)
+    with shop.running():
+        found = shop.backup(3, code=21)
+        assert [each["code"] for each in found["findings"]] == ["log-branched"]
+    shown = logkeep("app", "status", "3", "--repo", str(shop.repo), home=shop.home)
+    assert (shown.returncode, "or runs a copy" in shown.stdout) == (21, True)
 
 
 def test_r9_a_backup_on_top_of_an_archived_snapshot_starts_again(shop: Shop) -> None:

@@ -22,6 +22,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.application.declarations import BACKUP, CHECKPOINT, STATUS
 from logkeep.cli.verbs.next_steps import after_application_backup
+from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.wiring import chosen_source, opened_repository
 from logkeep.config.options import (
     APP_DATA,
@@ -35,6 +36,7 @@ from logkeep.config.options import (
 )
 from logkeep.errors import Interrupted, LogkeepError, UsageError
 from logkeep.kinds import APPLICATION, require_kind
+from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, backup_id, choose_id, source_name
 from logkeep.repository.backups.source import read_manifest, view
 from logkeep.repository.backups.states import StateName
@@ -53,6 +55,7 @@ class ApplicationBackupReport(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[int, ...] = ()
     """Partitions without a whole copy, while it is ongoing."""
     warnings: int = 0
+    findings: tuple[Finding, ...] = ()
     stored_bytes: int = 0
     new_bytes: int = 0
     unarchived_bytes: int = 0
@@ -71,6 +74,7 @@ def _text(report: ApplicationBackupReport, look: TerminalStyle) -> str:
     lines = [look.text(f"backup {report.id} of {report.source} is {report.state}{reason}")]
     if report.missing:
         lines.append(look.text(f"without a copy: partitions {', '.join(map(str, report.missing))}"))
+    lines += finding_lines(report.findings, look, every=False)
     return "\n".join(lines)
 
 
@@ -168,10 +172,12 @@ def _report(place: SourceRef, taken: TakenBackup) -> ApplicationBackupReport:
     if entry is None:
         return report
     summary = entry.summary
-    record = read_application(place, read_manifest(place, entry))
+    manifest = read_manifest(place, entry)
+    record = read_application(place, manifest)
     return msgspec.structs.replace(
         report,
         warnings=summary.warnings,
+        findings=manifest.findings,
         stored_bytes=summary.stored_bytes,
         new_bytes=summary.new_bytes,
         pause_ms=max(copy.pause_ms for copy in record.copies),
