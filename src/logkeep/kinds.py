@@ -116,7 +116,8 @@ def require_kind(place: SourceRef, kind: SourceKind) -> None:
     """Raises UsageError when the source is known as another kind."""
     facts = read_facts(place)
     if facts is not None and facts.kind != kind.name:
-        raise UsageError(f"it is a source of kind {facts.kind}, not {kind.name}", subject=place.source)
+        what = f"it is a source of kind {facts.kind}, not {kind.name}"
+        raise UsageError(what, subject=place.source, remedy="name another one with --source; `logkeep list` shows all")
 
 
 def _check_kafka_logs() -> "ReadTask":

@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from logkeep.application.data_directory import ApplicationDocument, DirectoryLock, open_directory
+from logkeep.application.data_directory import DirectoryLock, open_directory
+from logkeep.application.directory_restore import restore_directory
 from logkeep.application.partition_worker import KeepingLimits
 from logkeep.application.runtime import Runtime
 from logkeep.application.worker_factory import RuntimeOptions
 from logkeep.checkpoint.archive.take import TakeOptions, take
-from logkeep.checkpoint.restore.histories import reserve_history
-from logkeep.checkpoint.restore.run import finish, holding, known_history, prepare, restore
+from logkeep.checkpoint.restore.run import known_history, prepare
 from logkeep.checkpoint.steps import run
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import LogkeepError, TargetUnsafe
@@ -23,7 +23,6 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.source import view
 from logkeep.repository.chain.commits import SourceRef, read_chain
-from logkeep.repository.chain.documents import seal
 from logkeep.repository.chain.owner import this_process
 from logkeep.store.retrying import RetryingStore
 from tests.crash.process_faults import ProcessFaults, path_of
@@ -131,26 +130,12 @@ def restore_to(
     """Restore a backup over what is in a directory, or finish a restore that was killed."""
     faults = _Faults(url, repository, fault, call, environment, Path(data))
     start()
-    directory, wait = Path(data), threading.Event().wait
-    directory.mkdir(exist_ok=True)
-    lock = DirectoryLock(directory)
     faults.begin()
-    run(finish(directory), wait)
     folded = read_chain(faults.place)
-    plan = prepare(faults.place, folded, backup_id)
-    history = reserve_history(faults.place, backup_id, known_history(faults.place, folded, 0), utc_now, random_token)
-    document = ApplicationDocument(
-        repository="",
-        application=plan.application,
-        name=plan.name,
-        partitions=2,
-        history=history,
-        created="2026-11-18T00:00:00Z",
-    )
-    with holding(faults.place, plan, this_process(random_token()), random_token) as chain:
-        steps = restore(faults.place, chain, plan, directory, seal(document), random_token(), lambda _: InlineEngine())
-        done = run(steps, wait)
-    lock.release()
+    plan, known = prepare(faults.place, folded, backup_id), known_history(faults.place, folded, 0)
+    done = restore_directory(
+        faults.place, plan, Path(data), known, utc_now, random_token, lambda _: InlineEngine(), threading.Event().wait
+    ).done
     assert all(one.proven for one in done.partitions)
     return faults.counted()
 

@@ -411,12 +411,24 @@ def zeebe_disk_rots() -> None:
 
 def shop_program() -> None:
     """The reader saves the program of the page."""
-    page = (Path(__file__).parents[2] / "docs" / "guides" / "applications.md").read_text()
-    Path("shop.py").write_text(page.split("```python\n", 1)[1].split("```", 1)[0])
+    _save_program("applications.md", "shop.py")
+
+
+def shop_rules() -> None:
+    """The reader of the next page has that program, and saves the rules."""
+    shop_program()
+    _save_program("applications-operation.md", "shop_rules.py")
+
+
+def _save_program(page: str, name: str) -> None:
+    """The first one of a page."""
+    text = (Path(__file__).parents[2] / "docs" / "guides" / page).read_text()
+    Path(name).write_text(text.split("```python\n", 1)[1].split("```", 1)[0])
 
 
 SCENES: dict[str, Callable[[], None]] = {
     "shop-program": shop_program,
+    "shop-rules": shop_rules,
     "archive-of-another-tool": archive_of_another_tool,
     "nightly-backups": nightly_backups,
     "run-dies": run_dies,

@@ -3,6 +3,8 @@
 import ctypes
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +22,7 @@ from logkeep.application.control_client import ControlClient
 from logkeep.application.data_directory import open_directory
 from logkeep.errors import LogkeepError
 from logkeep.model.time import utc_now
-from tests.support.cli.processes import logkeep
+from tests.support.cli.processes import REAL, clean_environment, logkeep
 from tests.support.processes import wait_for
 
 SHOP = """
@@ -120,7 +122,9 @@ def test_r61_an_application_is_rolled_back_and_backed_up_again(shop: Shop) -> No
     assert shop.app("status", "6")["state"] == "doesNotExist"
     shop.app("restore", "8", "--data", str(shop.data), "--yes", code=31)
     planned = shop.app("restore", "8", "--data", str(shop.data), "--replace", "--dry-run")
-    done = shop.app("restore", "8", "--data", str(shop.data), "--replace", "--yes")
+    measured = shop.home / "metrics.prom"
+    done = shop.app("restore", "8", "--data", str(shop.data), "--replace", "--yes", "--metrics-file", str(measured))
+    assert 'logkeep_restore_success{source="shop"} 1' in measured.read_text()
     assert (planned["history"], done["history"]) == (1, 1)
     assert planned["partitions"] == done["partitions"]
     assert sum(one["dropped"] for one in planned["partitions"]) >= 4  # the record after 8, its copy, and what they send
@@ -141,6 +145,13 @@ def test_r61_an_application_is_rolled_back_and_backed_up_again(shop: Shop) -> No
     assert again["checkpoint"] == 10
     assert [one["sent_again"] for one in again["partitions"]] == [0] * 4
     assert list((shop.repo / "holds").rglob("*.json")) == []
+    kept = json.loads(shop.run("receipts", "list").stdout)["restores"]
+    assert [(one["state"], one["drill"], one["backup"]) for one in kept] == [
+        ("unproven", False, 9), ("proven", True, 10), ("proven", False, 10), ("proven", False, 10),
+    ]  # fmt: skip
+    assert [one["id"] for one in kept if not one["drill"]] == [done["restore"], *(one["restore"] for one in twice)]
+    shown = json.loads(shop.run("receipts", "show", str(done["restore"])).stdout)
+    assert (shown["kind"], shown["facts"]["checkpoint"], shown["facts"]["history"]) == ("application", "8", "1")
     shop.app("restore", "9", "--data", str(shop.home / "elsewhere"), "--yes", code=31)
 
 
@@ -154,14 +165,23 @@ def test_an_application_that_does_not_run_uses_no_id(shop: Shop) -> None:
 def test_a_partition_that_never_answers_is_named(shop: Shop) -> None:
     with shop.running(**{HOLD_AT: "2/appended create"}):
         measured = shop.home / "metrics.prom"
+        shop.put("waiting", 1)
         shown = shop.backup(7, "--timeout", "2s", "--metrics-file", str(measured), code=20)["stderr"]
         assert 'logkeep_backup_success{source="shop"} 0' in measured.read_text()
+        assert re.search(r'logkeep_backup_unarchived_bytes{source="shop"} [1-9]', measured.read_text())
         # The coordinator records it, or another partition that waits for the end.
         assert "partition 2: it did not answer before the deadline" in shown or "partition 2 has no copy at" in shown
         failed = shop.app("status", "7", code=20)
         assert (failed["state"], failed["reason"].startswith("partition 2")) == ("failed", True)
+        words = ["app", "backup", "shop", "--data", str(shop.data), "--id", "8", "--timeout", "60s"]
+        command = [*REAL, *words, "--repo", str(shop.repo)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=clean_environment(shop.home)) as run:
+            wait_for(lambda: '"state": "ongoing"' in shop.run("app", "status", "8").stdout, "the request", 30)
+            run.terminate()
+            assert "`logkeep app status` shows how it ends" in run.communicate()[1]
+        assert run.returncode == 128 + signal.SIGTERM
     with shop.running():
-        assert shop.backup(8, "--metrics-file", str(measured))["state"] == "completed"
+        assert shop.backup(9, "--supersede", "--metrics-file", str(measured))["state"] == "completed"
         values = dict(line.split() for line in measured.read_text().splitlines() if not line.startswith("#"))
         assert float(values['logkeep_backup_success{source="shop"}']) == 1
         assert float(values['logkeep_backup_size_bytes{source="shop"}']) > 0
@@ -169,8 +189,25 @@ def test_a_partition_that_never_answers_is_named(shop: Shop) -> None:
     other = shop.home / "other"
     other.mkdir()
     open_directory(other, "shop", 2, utc_now())
-    refused = shop.app("restore", "8", "--data", str(other), "--replace", "--yes", code=31)
+    refused = shop.app("restore", "9", "--data", str(other), "--replace", "--yes", code=31)
     assert "the backup has 4 partitions, the target has 2" in refused["stderr"]
+
+
+def test_a_backup_with_warnings_says_them(shop: Shop) -> None:
+    """The directory is put back to before the last backup."""
+    with shop.running():
+        shop.put("first", 1)
+        assert shop.backup(1)["state"] == "completed"
+    shutil.copytree(shop.data, shop.home / "earlier")
+    with shop.running():
+        assert shop.backup(2)["state"] == "completed"
+    shutil.rmtree(shop.data)
+    (shop.home / "earlier").rename(shop.data)
+    with shop.running():
+        found = shop.backup(3, code=21)
+        assert [each["code"] for each in found["findings"]] == ["log-branched"]
+    shown = logkeep("app", "status", "3", "--repo", str(shop.repo), home=shop.home)
+    assert (shown.returncode, "or runs a copy" in shown.stdout) == (21, True)
 
 
 def test_r9_a_backup_on_top_of_an_archived_snapshot_starts_again(shop: Shop) -> None:

@@ -164,7 +164,9 @@ CALLS: dict[str, tuple[str, ...]] = {
         f"app serve shop --data {{text}} --allow-restore --listen {{text}} {KAFKA}",
         f"app serve shop {BROKERS[1]} --client-config {{text}} {KAFKA}",
     ),
-    "app simulate": ("app simulate --seeds {text}", "app simulate --seeds 0..3"),
+    "app simulate": (
+        "app simulate --seeds {text}", "app simulate --seeds 0..3", "app simulate --application {text} --seeds 0..3",
+    ),
     "receipts list": (f"receipts list {KAFKA}", f"receipts list {LONG_TEXTS}"),
     "receipts show": (f"receipts show {{done}} {KAFKA} --all", f"receipts show {{interrupted}} {KAFKA}",
                       f"receipts show {{done}} {LONG_TEXTS} --all",

@@ -135,6 +135,7 @@ OTHERS = (
         for words in ("status", "status x", f"status {NUMBER}", "restore x --data {scratch}")
     ),
     *(f"app simulate --seeds {seeds}" for seeds in ("x", "5..2", NUMBER)),
+    *(f"app simulate --application {file}" for file in ("{missing}", "{scratch}", "{missing}:shop")),
     *(f"app serve shop --data {{scratch}} -r {{kafka}} --listen {where}" for where in ("x", "x:99999", "127.0.0.1:-1")),
     *(f"zeebe {words} --store {{directory}}" for words in ("verify 7", "verify x", "import 7 -r {kafka}")),
     *(f"zeebe backup --store {{directory}} --management {url}" for url in ("x", "ftp://x", "http://{web}")),

@@ -21,10 +21,12 @@ from logkeep.application.runtime import Runtime
 from logkeep.application.worker_factory import RuntimeOptions
 from logkeep.checkpoint.durable_directory import make_durable_directory
 from logkeep.errors import LogkeepError, UsageError
+from logkeep.model.ids import source_name
 from logkeep.model.printable_text import printable
 from logkeep.model.process_memory import forbid_core_dumps
 from logkeep.model.time import utc_now
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.store.address import parse_address
 
 KILL_AT, HOLD_AT = "LOGKEEP_KILL_AT", "LOGKEEP_HOLD_AT"
 """For tests of crashes: `PARTITION/STEP`, where the process kills itself, or a thread of it waits for ever."""
@@ -158,7 +160,7 @@ def _wait_for_end(signals: "queue.SimpleQueue[int]", ended: threading.Event) -> 
 def _source(application: HandledApplication, given: argparse.Namespace) -> tuple[str, Callable[[], SourceRef] | None]:
     """The name of the source of the flags, or of logkeep's own settings, and what opens it.
 
-    Empty and None if neither names a repository.
+    Empty and None if neither names a repository. Raises UsageError for names that could never be opened.
     """
     url, source = given.repository, given.source
     if url is None:
@@ -170,7 +172,8 @@ def _source(application: HandledApplication, given: argparse.Namespace) -> tuple
         url, source = settings[REPO], source or settings[SOURCE]
     if not url:
         return "", None
-    name = source or application.name
+    parse_address(url)
+    name = source_name(source or application.name)
 
     def opened() -> SourceRef:
         from logkeep.repository.access import open_repository  # noqa: PLC0415 - the first backup opens it

@@ -8,6 +8,7 @@ lists and dictionaries. A value that is read is a copy: assign it again to chang
 import logging
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any, Protocol
 
 import msgspec
@@ -24,6 +25,14 @@ MOST_EVENT_BYTES = 7 << 20
 MOST_KEY_BYTES = 1024
 _MOST_LOGGED = 100
 UserHandler = Callable[[Command, "StateMapping", "Context"], object]
+
+
+class KeyedState(Protocol):
+    """The keys of one partition, as they are before a command."""
+
+    def get(self, key: str) -> bytes | None: ...
+
+    def each_key(self) -> Iterator[str]: ...
 
 
 class HandledApplication(Protocol):
@@ -62,7 +71,7 @@ def check_key(key: object) -> str:
 class StateMapping(MutableMapping[str, Any]):
     """The keys of the command's partition."""
 
-    def __init__(self, state: PartitionState) -> None:
+    def __init__(self, state: KeyedState) -> None:
         self._state = state
         self.writes: dict[str, bytes | None] = {}
 
@@ -119,25 +128,40 @@ def caller(handlers: Mapping[str, UserHandler]) -> Callable[[Record, PartitionSt
     """Calls the handler of a command. Never raises."""
 
     def call(record: Record, state: PartitionState) -> Handled:
-        name, key = record.text(NAME) or "", (record.key or b"").decode("utf-8", "replace")
         try:
-            return _handled(handlers.get(name, _no_handler), _command(record, name, key), state, record.timestamp_ms)
+            return handled(handlers, record, state)
         except Exception as error:  # noqa: BLE001 - any error of the user's code rejects its command, and only that
-            text = error.what if isinstance(error, LogkeepError) else f"{type(error).__name__}: {error}"
-            shown = name[:_MOST_LOGGED], key[:_MOST_LOGGED]
-            _log.warning("rejected command %r of key %r at %d: %s", *shown, record.position, text, exc_info=error)
+            text, shown = rejection(error), (record.text(NAME) or "", _key_of(record))
+            called = _users_calls(error)
+            _log.warning(
+                "rejected command %r of key %r at %d: %s", *(each[:_MOST_LOGGED] for each in shown), record.position,
+                text, exc_info=error.with_traceback(called) if called else None,
+            )  # fmt: skip
             return Handled(reply={"error": text[:1000]})
 
     return call
 
 
-def _no_handler(command: Command, _state: "StateMapping", _context: "Context") -> None:
-    raise UsageError(f"no handler for the command {command.name!r}", remedy="see the names in the program")
+def rejection(error: Exception) -> str:
+    """What the client of a rejected command gets."""
+    return error.what if isinstance(error, LogkeepError) else f"{type(error).__name__}: {error}"
 
 
-def _handled(handler: UserHandler, command: Command, state: PartitionState, now_ms: int) -> Handled:
-    mapping, context = StateMapping(state), Context(now_ms)
-    handler(command, mapping, context)
+def _users_calls(error: Exception) -> TracebackType | None:
+    """From the user's handler on; None if it was not called."""
+    found = error.__traceback__
+    while found is not None and found.tb_frame.f_code.co_filename == __file__:
+        found = found.tb_next
+    return found
+
+
+def handled(handlers: Mapping[str, UserHandler], record: Record, state: KeyedState) -> Handled:
+    """What the handler of a command does. Raises what it raises, and UsageError if there is none."""
+    command, mapping, context = _command(record), StateMapping(state), Context(record.timestamp_ms)
+    if command.name not in handlers:
+        known = ", ".join(sorted(handlers)) or "no command"
+        raise UsageError(f"no handler for the command {command.name!r}, but for {known}")
+    handlers[command.name](command, mapping, context)
     done = Handled((*mapping.writes.items(), *context.positions.items()), tuple(context.sends), context.answer)
     size = len(_pack(done))
     if size > MOST_EVENT_BYTES:
@@ -146,9 +170,14 @@ def _handled(handler: UserHandler, command: Command, state: PartitionState, now_
     return done
 
 
-def _command(record: Record, name: str, key: str) -> Command:
+def _key_of(record: Record) -> str:
+    return (record.key or b"").decode("utf-8", "replace")
+
+
+def _command(record: Record) -> Command:
     time = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
     try:
-        return Command(name, key, _unpack(record.value), record.position, time)
+        value = _unpack(record.value)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise UsageError("the value of the command is not msgpack") from error
+    return Command(record.text(NAME) or "", _key_of(record), value, record.position, time)

@@ -95,7 +95,11 @@ def read_directory(path: Path) -> DataDirectory:
     except FileNotFoundError as error:
         remedy = "start the application first: `python PROGRAM run --data DIR`"
         raise UsageError("this is no data directory of an application", subject=str(path), remedy=remedy) from error
-    return DataDirectory(path, unseal(data, ApplicationDocument, str(path / DOCUMENT)))
+    try:
+        return DataDirectory(path, unseal(data, ApplicationDocument, str(path / DOCUMENT)))
+    except Damaged as error:
+        error.remedy = "put it back if you have it, or restore to another directory: `logkeep app restore`"
+        raise
 
 
 def open_directory(

@@ -1,5 +1,6 @@
 """A restore to a data directory: what may be replaced, and the steps under its lock."""
 
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -16,11 +17,13 @@ from logkeep.application.data_directory import (
 from logkeep.checkpoint.durable_directory import make_durable_directory
 from logkeep.checkpoint.restore.histories import reserve_history
 from logkeep.checkpoint.restore.plan import ApplicationRestorePlan
+from logkeep.checkpoint.restore.receipts import put_receipt, recorded
 from logkeep.checkpoint.restore.run import RestoredApplication, finish, holding, restore
 from logkeep.checkpoint.restore.swap import STAGED, interrupted
 from logkeep.checkpoint.steps import Pause
 from logkeep.checkpoint.steps import run as run_steps
 from logkeep.errors import Locked, TargetUnsafe
+from logkeep.model.ids import RestoreId
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.model.work import Engine
 from logkeep.repository.chain.commits import SourceRef
@@ -31,6 +34,8 @@ from logkeep.repository.chain.owner import this_process
 class RestoredDirectory(NamedTuple):
     done: RestoredApplication
     history: int
+    id: RestoreId
+    """Of its receipt."""
 
 
 def target_of(directory: Path) -> DataDirectory | None:
@@ -82,10 +87,14 @@ def restore_directory(
             repository="", application=plan.application, name=plan.name, partitions=len(plan.partitions),
             history=history, created=rfc3339(clock()),
         )  # fmt: skip
-        label = f"{plan.checkpoint}-{tokens()}"
-        with holding(place, plan, this_process(tokens()), tokens) as chain:
-            steps = restore(place, chain, plan, directory, seal(document), label, engine)
-            return RestoredDirectory(run_steps(steps, pause), history)
+        label, target = f"{plan.checkpoint}-{tokens()}", f"{socket.gethostname()}: {directory.absolute()}"
+        with (
+            holding(place, plan, this_process(tokens()), tokens) as chain,
+            recorded(place, plan, target, clock, tokens) as stored,
+        ):
+            done = run_steps(restore(place, chain, plan, directory, seal(document), label, engine), pause)
+        put_receipt(stored, history, done.partitions)
+        return RestoredDirectory(done, history, stored.id)
     finally:
         lock.release()
 

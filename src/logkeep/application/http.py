@@ -117,7 +117,7 @@ async def _body(request: Request, kind: type[_BodyT]) -> _BodyT:
 def _number(request: Request) -> int:
     text = request.path_params["id"]
     if not text.isdecimal() or len(text) > 18:
-        raise UsageError(f"{text!r} is not a backup id")
+        raise UsageError(f"{text!r} is not a backup id", remedy="give a number; a GET of …/backups lists them")
     return int(text)
 
 

@@ -64,6 +64,8 @@ class RestoreAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The new history, if it was restored."""
     before: str | None = None
     """Where the old files are, if there were any."""
+    restore: int | None = None
+    """The id for `logkeep receipts show`, if it was restored."""
 
 
 @dataclass(frozen=True)
@@ -127,11 +129,11 @@ class ServedApplication:
         check_partitions(plan, known.document.partitions if known is not None else None)
         check_directory(directory, known, plan, replace=True)
         history = known_history(self.place, folded, known.document.history if known is not None else 0)
-        done, number = restore_directory(
+        restored = restore_directory(
             self.place, plan, directory, history, self.clock, self.tokens, lambda _: InlineEngine(), self.pause
         )
-        before = None if done.before is None else str(done.before)
-        return RestoreAnswer(dry_run=False, plan=plan, history=number, before=before)
+        before = None if restored.done.before is None else str(restored.done.before)
+        return RestoreAnswer(dry_run=False, plan=plan, history=restored.history, before=before, restore=restored.id)
 
 
 def _answer(state: State) -> BackupAnswer:

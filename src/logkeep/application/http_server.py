@@ -133,12 +133,16 @@ def serve(app: AsgiApp, options: ServingOptions, serving: Callable[[str], None] 
     check_options(options)
     try:
         import uvicorn  # noqa: PLC0415 - an extra
+
+        from logkeep.application.http_connection import HttpConnection  # noqa: PLC0415
     except ImportError as error:
         raise EngineUnavailable("uvicorn is not installed", remedy="pip install 'logkeep[http]'") from error
     token, listener = read_token(options.token_file), _listening(options)
     options = replace(options, port=listener.getsockname()[1])
     config = uvicorn.Config(
         Guard(app, options.hosts, token),
+        http=HttpConnection,
+        ws="none",
         ssl_certfile=options.certificate,
         ssl_keyfile=options.key,
         log_level="warning",

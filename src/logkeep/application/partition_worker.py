@@ -95,6 +95,12 @@ class PartitionWorker:
         self.log.close()
         self.backend.close()
 
+    @property
+    def unarchived_bytes(self) -> int:
+        """Of the log that waits for the archive; 0 if there is none."""
+        end = self.keeping.archived_end
+        return 0 if end is None else self.log.size_from(max(end, self.log.start))
+
     def _recovered(self, waiting: Sequence[Record] = ()) -> Processor:
         processor = Processor(self._empty, self.log, self.backend, self._around, waiting)
         processor.recover()
@@ -161,7 +167,12 @@ class PartitionWorker:
             last = kept[-1].position + 1 if kept else self.log.start
             if due(self.log.size_from(last), 0, every_bytes):
                 run(self.snapshots.take(self.backend), self._stop.wait, self._around.watch)
-            self.keeping.compact(self.log)
+            start, archived = self.log.start, self.keeping.archived_end
+            left = self.keeping.compact(self.log)
+            if archived is not None and left > max(start, archived):
+                what = "positions [%d, %d) were compacted before they were archived: %s"
+                why = "the log had reached --max-unarchived; take backups more often"
+                _log.warning(f"partition %d: {what}", self._empty.partition, max(start, archived), left, why)
 
 
 def open_state(path: Path, log: PartitionLog, snapshots: SnapshotStore) -> SqliteState:

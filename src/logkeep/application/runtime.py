@@ -52,7 +52,7 @@ class Runtime:
             self._replies.forget(request, client)
 
     def facts(self) -> ApplicationFacts:
-        return self._factory.facts(max(worker.processor.state.machine.checkpoint_id for worker in self.workers))
+        return self._factory.facts(self.workers)
 
     def create(self, partition: int, document: CheckpointDocument) -> None:
         """Send a create to a partition, which processes it later."""

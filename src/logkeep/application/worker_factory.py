@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -72,8 +72,8 @@ class WorkerFactory:
         identity = self._identity(number) if self._options.open_place else None
         return PartitionWorker(directory, empty, log, around, transport, self._options.limits, identity)
 
-    def facts(self, latest: int) -> ApplicationFacts:
-        """`latest` is the largest checkpoint id of the partitions that the caller knows."""
+    def facts(self, workers: Sequence[PartitionWorker]) -> ApplicationFacts:
+        """Of the partitions that the caller knows."""
         return ApplicationFacts(
             application=self._document.application,
             name=self._document.name,
@@ -81,7 +81,8 @@ class WorkerFactory:
             history=self._document.history,
             repository=self.repository(),
             source=self._options.source,
-            latest=latest,
+            latest=max(worker.processor.state.machine.checkpoint_id for worker in workers),
+            unarchived_bytes=max(worker.unarchived_bytes for worker in workers),
         )
 
     def repository(self) -> str:

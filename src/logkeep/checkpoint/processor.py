@@ -24,8 +24,8 @@ from logkeep.errors import Damaged, PartitionFenced, StoreFull
 MOST_MESSAGES = 512
 """Inputs of one append at most."""
 _REPLAY_BYTES = 4 << 20
-_RESULT_BYTES = 16 << 20
-"""An append ends with the first result that reaches so many: one result has 7 MiB at most."""
+_APPEND_BYTES = 16 << 20
+"""An append ends with the first record that reaches so many: one result has 7 MiB at most, one message 8 MiB."""
 _ANSWERS_KEPT = 64
 
 
@@ -145,6 +145,7 @@ class Processor:
         batch: list[Record] = []
         taken: list[Record] = []
         instructions: list[machine.Instruction] = []
+        size = 0
         for message in self._inbox:
             reception = machine.receive(self.state.machine, message)
             if reception.append and reception.append[0].kind == Kind.CREATE:
@@ -156,6 +157,9 @@ class Processor:
             taken.append(message)
             instructions += reception.instructions
             self.counted[reception.counted] += bool(reception.counted)
+            size += len(message.value or b"")
+            if size >= _APPEND_BYTES:
+                break
         self._append_inputs(batch, taken)
         for _ in taken:
             self._inbox.popleft()
@@ -188,7 +192,7 @@ class Processor:
                 if demands.applied is not None:
                     self.state.add(demands.applied)
                 count += 1
-                if size >= _RESULT_BYTES:
+                if size >= _APPEND_BYTES:
                     break
             self._append_results([result for _, result in results], base)
         except BaseException:

@@ -221,6 +221,11 @@ ONLY: Option[str | None] = Option(
 SEEDS: Option[str] = Option(
     "seeds", Text("A..B"), "0..500", "Run the schedules of seeds from A up to B, without B.", where=Where.FLAG,
 )  # fmt: skip
+SIMULATED_APPLICATION: Option[str | None] = Option(
+    "simulated-application", Text("FILE[:NAME]"), None,
+    "Simulate the application of this program: its handlers, @sample_command and @invariant.", where=Where.FLAG,
+    default_text="a shop", typed="application",
+)  # fmt: skip
 REPLAY: Option[int | None] = Option(
     "replay", Int(maximum=10**12), None, "Run the schedule of this seed alone.", where=Where.FLAG,
     default_text="all of --seeds",

@@ -15,7 +15,7 @@ from logkeep.reports.restores import LastRestore, last_of_all, last_of_each
 from logkeep.reports.stored_size import StoredSize, stored_size, total_size
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.source import SourceView, read_manifest
-from logkeep.repository.backups.states import Completed, Failed
+from logkeep.repository.backups.states import Completed, Failed, Ongoing, State
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.freshness import Freshness, read_freshness
 from logkeep.repository.chain.lease import LeaseState
@@ -160,7 +160,6 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
     age = now - datetime.fromisoformat(since) if since else None
     lag = check.lag_offsets if check and age is not None and age.total_seconds() <= check.next_within_s else None
     verified = _last_verified(rows)
-    held = view.lease if view.lease_state is LeaseState.HELD else None
     # A run that follows keeps the times of rounds without news in memory: when it has ended, only the record counts.
     following = check if lag is not None else None
     doubts, left_s = _deletions(place, view, newest.id, following, now) if newest else ((), None)
@@ -175,7 +174,7 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
         backups=len(rows),
         damaged=tuple(r.id for r in rows if r.health == "damaged"),
         interrupted=tuple(s.id for s in states if isinstance(s, Failed) and not s.recorded),
-        running=f"{held.operation} by {held.owner}, since {held.acquired}" if held else None,
+        running=_running(view, states),
         last_verified=verified.verified if verified else None,
         warnings=(
             *view.warnings,
@@ -192,6 +191,14 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
         deletions_left_seconds=left_s,
         instances=together,
     )
+
+
+def _running(view: SourceView, states: Iterable[State]) -> str | None:
+    """The run that holds the lease; no run does while the partitions of an application copy."""
+    if view.lease_state is LeaseState.HELD and view.lease is not None:
+        return f"{view.lease.operation} by {view.lease.owner}, since {view.lease.acquired}"
+    ongoing = [state for state in states if isinstance(state, Ongoing)]
+    return f"backup {ongoing[-1].id}, since {ongoing[-1].request.started}" if ongoing else None
 
 
 def _instances(place: SourceRef, now: datetime) -> tuple[InstanceStatus, ...]:

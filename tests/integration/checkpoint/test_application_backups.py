@@ -1,5 +1,6 @@
 """Backups of a running application: what is copied, pinned and freed, and that processing never waits."""
 
+import logging
 import shutil
 import threading
 from collections import Counter
@@ -204,13 +205,20 @@ def test_r45_without_a_snapshot_below_the_checkpoint_the_backup_fails(tmp_path: 
         assert "the log begins at" in settled.reason
 
 
-def test_a_log_above_its_bound_is_compacted_and_the_lost_span_is_reported(tmp_path: Path) -> None:
+def test_a_log_above_its_bound_is_compacted_and_the_lost_span_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "logkeep.application")  # a command with -q in the same process raised it
     place = _place(new_repository(tmp_path / "repository"))
     limits = KeepingLimits(1 << 30, most_unarchived_bytes=4_000, segment_bytes=500)
     with _running(tmp_path / "data", place.store, limits) as runtime:
         _work(runtime, 5)
+        assert runtime.facts().unarchived_bytes == max(worker.log.size_bytes for worker in runtime.workers)
         assert take(place, runtime, 1).state == "completed"
+        behind = [w.log.size_from(copy.cut_end) for w, copy in zip(runtime.workers, copies(place, 1), strict=True)]
+        wait_for(lambda: runtime.facts().unarchived_bytes == max(behind), "what lies behind the archived ends")
         _work(runtime, 80)
+        assert runtime.facts().unarchived_bytes > 4_000
         for worker in runtime.workers:
             _snapshot(worker)
         assert take(place, runtime, 2, base=1).state == "completed"
@@ -220,6 +228,8 @@ def test_a_log_above_its_bound_is_compacted_and_the_lost_span_is_reported(tmp_pa
         for before, after in zip(copies(place, 1), copies(place, 2), strict=True):
             assert after.lost == ((before.cut_end, after.log_start),)
             assert before.cut_end < after.log_start <= after.snapshot_position + 1
+            assert f"partition {after.partition}: positions [{before.cut_end}, " in caplog.text
+            assert f"{after.log_start}) were compacted before they were archived" in caplog.text
         assert findings == ["log-lost", "log-lost"]
 
 

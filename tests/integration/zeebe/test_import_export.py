@@ -85,8 +85,9 @@ def test_a_log_that_does_not_continue_begins_a_history(golden: Path, tmp_path: P
 
 
 def test_ids_only_grow(archived: SourceRef, golden: Path) -> None:
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTransition) as refused:
         imported(archived, LocalStore(golden), 20, wanted=15)
+    assert "--id" in refused.value.remedy
 
 
 def test_a_damaged_or_incomplete_backup_is_refused(golden: Path, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from logkeep.checkpoint.archive.copies import copy_request
 from logkeep.embedded.ports import free_ports
 from logkeep.errors import ConfigError, UsageError
 from logkeep.model.time import utc_now
+from logkeep.repository.restores import list_restores
 from tests.support.processes import wait_for
 from tests.support.scripted_application import ScriptedApplication, VirtualClock, World
 from tests.support.servers.certificates import authority
@@ -167,6 +168,8 @@ def test_a_server_that_allows_it_restores_to_its_own_directory(tmp_path: Path) -
         lock.release()
         again = client("POST", f"{BACKUPS}/7/restore", {"dryRun": False}).body
         assert (again["history"], (Path(again["before"]) / "application.json").exists()) == (2, True)
+        kept = [(row.id, row.state) for row in list_restores(client.world.place)]
+        assert kept == [(done.body["restore"], "proven"), (again["restore"], "proven")]
 
 
 def test_what_a_new_leader_does_is_chosen_with_the_backup(client: Client) -> None:

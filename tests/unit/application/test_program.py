@@ -47,6 +47,28 @@ def test_a_mistake_in_the_program_is_told_when_it_runs(
     assert "\n  try: " in told
 
 
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--repository", "s3://"), "no bucket"),
+        (("--repository", "backups", "--source", "a b"), "'a b' is not a source name"),
+    ],
+)
+def test_a_repository_that_can_never_open_is_refused_at_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], words: str
+) -> None:
+    _refused(Application("shop"), "run", "--data", str(tmp_path / "data"), *flags)
+    assert words in capsys.readouterr().err
+
+
+def test_a_damaged_document_is_not_for_the_verbs_of_a_repository(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "application.json").write_text("{")
+    _refused(Application("shop"), "state", "key", "--data", str(tmp_path), code=10)
+    assert "`logkeep app restore`" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("below", ["", "data"])
 def test_a_data_directory_that_cannot_be_made_is_refused(
     tmp_path: Path, below: str, capsys: pytest.CaptureFixture[str]

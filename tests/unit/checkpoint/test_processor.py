@@ -109,6 +109,20 @@ def test_large_results_are_appended_in_parts_and_continued_after_a_crash(tmp_pat
         made.close()
 
 
+def test_large_commands_are_appended_in_parts(tmp_path: Path) -> None:
+    """512 commands of 1 MiB would be a batch of 512 MiB."""
+    made = ProcessorGroup(tmp_path, HANDLERS, 1)
+    try:
+        for number in range(40):
+            made.client("report", f"k{number}", "x" * 1_000_000, request=f"r{number}")
+        made.drain()
+        assert sorted(made.kinds(0)) == ["command"] * 40 + ["event"] * 40
+        inputs = [position for position, kind in enumerate(made.kinds(0)) if kind == "command"]
+        assert len({made.logs[0].batch_start(position) for position in inputs}) == 3
+    finally:
+        made.close()
+
+
 def test_a_repeated_request_is_processed_once_and_answered_again(group: ProcessorGroup) -> None:
     group.client("put", "a", 1, request="same")
     group.client("put", "a", 1, request="same")
@@ -131,10 +145,12 @@ def test_a_handler_that_raises_rejects_its_command_only(
     assert group.state() == {"a": 2}
     assert dict(group.replies) == {
         "bad": {"error": "ZeroDivisionError: no luck"},
-        "none": {"error": "no handler for the command 'unknown'"},
+        "none": {"error": "no handler for the command 'unknown', but for " + ", ".join(sorted(HANDLERS))},
         "good": 2,
     }
     assert "rejected command 'fail' of key 'a'" in caplog.text
+    assert [logged.exc_info is not None for logged in caplog.records] == [True, False]
+    assert caplog.text.count("  File ") == 1, "the user's own calls only"
     assert group.processors[0].state.machine.outbox.get(0) is None
 
 

@@ -46,7 +46,10 @@ class ClusterTopics:
     settings: ClientSettings
 
     def topic(self, name: str) -> Topic | None:
-        return self.cluster.metadata([name]).topic(name)
+        try:
+            return self.cluster.metadata([name]).topic(name)
+        except TopicMissing:
+            return None
 
     def partitions(self, names: Iterable[str]) -> dict[str, int]:
         """How many partitions each topic has. Raises TopicMissing."""

@@ -122,7 +122,8 @@ class ParticipantCutter:
         if not found:
             raise UsageError(
                 f"no participant of {self.application} has declared itself in {control_topic(self.application)}",
-                remedy="start the application first; its loop declares its groups and topics",
+                remedy="start the application first; its loop declares its groups and topics. One with handlers, and a "
+                f"topic {self.application}.log, is backed up by `logkeep app backup`",
             )
         return list(found.values())
 

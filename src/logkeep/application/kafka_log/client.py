@@ -91,9 +91,13 @@ class KafkaClient:
         found = _facts_in(self._query(0, None, CALL_S))
         if found.application != self._found.application:
             raise ClusterError("another application answers", subject=self._name)
-        answered = [_facts_in(reply) for reply in self._gather(others, _OTHERS_S)]
-        latest = max(found.latest, *(each.latest for each in answered), 0)
-        return msgspec.structs.replace(found, latest=latest, brokers=self._brokers)
+        answered = [found, *(_facts_in(reply) for reply in self._gather(others, _OTHERS_S))]
+        return msgspec.structs.replace(
+            found,
+            latest=max(each.latest for each in answered),
+            unarchived_bytes=max(each.unarchived_bytes for each in answered),
+            brokers=self._brokers,
+        )
 
     def create(self, partition: int, document: CheckpointDocument) -> None:
         if not 0 <= partition < self._found.partitions:

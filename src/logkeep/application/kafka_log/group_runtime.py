@@ -189,11 +189,11 @@ class GroupRuntime:
             _, found = read_key(self._directory.partition(number) / "state.sqlite", query.key)
             self._reply(number, query.request, StoredValue(found))
         else:
-            latest = self._workers[number].processor.state.machine.checkpoint_id
-            threading.Thread(target=self._reply_facts, args=(number, query.request, latest), daemon=True).start()
+            asked = (number, query.request, self._workers[number])
+            threading.Thread(target=self._reply_facts, args=asked, daemon=True).start()
 
-    def _reply_facts(self, number: int, to: str, latest: int) -> None:
-        self._reply(number, to, self._factory.facts(latest))
+    def _reply_facts(self, number: int, to: str, worker: PartitionWorker) -> None:
+        self._reply(number, to, self._factory.facts([worker]))
 
 
 class _Leading:

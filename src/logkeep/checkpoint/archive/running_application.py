@@ -21,6 +21,8 @@ class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The source that they archive to, also while the repository does not answer; empty if they archive nowhere."""
     latest: int = 0
     """The largest checkpoint id of its partitions: no create with it, or with a smaller one, takes a checkpoint."""
+    unarchived_bytes: int = 0
+    """Of the log that waits for the archive, in the partition with most."""
     brokers: str = ""
     """The bootstrap servers by which the caller found it; empty if its log is in files."""
 

@@ -68,15 +68,17 @@ def identity(facts: ApplicationFacts) -> dict[str, str]:
 
 def take(
     place: SourceRef, port: ApplicationPort, options: TakeOptions, clock: Clock, tokens: TokenSource,
-    watch: Watch = lambda _done, _of: None,
+    watch: Watch = lambda _done, _of: None, learn: Callable[[ApplicationFacts], None] = lambda _: None,
 ) -> Steps[TakenBackup]:  # fmt: skip
     """Take a backup. Without `wait` it ends when every partition has processed its create: the backup is ongoing.
+    `learn` gets the facts of the application before anything can fail.
 
     Raises IllegalTransition if the id was used, Locked if another backup is ongoing, BackupFailed if this one failed.
     """
     _check_time(options.timeout)
     yield "take: facts"
     facts = port.facts()
+    learn(facts)
     yield "take: source"
     check_application(place, facts)
     request, joined = yield from _request(place, facts, options, clock, tokens)

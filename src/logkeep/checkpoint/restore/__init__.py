@@ -5,5 +5,6 @@ points      what the archive offers: the records of all backups
 stage_task  one partition's files, written and compared by a task of an engine
 state_proof the state that staged files give
 histories   the number of each restore, reserved in the repository
+receipts    what the repository keeps of a restore
 swap        puts the staged files in place, so that nothing can start in between
 """

@@ -93,9 +93,9 @@ def _ends(world: SimWorld) -> list[SimFinding]:
 
 
 def _whole_run(world: SimWorld) -> list[SimFinding]:
-    """What holds without any restore: money, and each message once."""
+    """What holds without any restore: the invariant, and each message once."""
     logs = [log.everything for log in world.logs]
-    return _log_findings(logs) + _money(world)
+    return _log_findings(logs) + _laws(world)
 
 
 def _log_findings(logs: judge.Logs) -> list[SimFinding]:
@@ -103,9 +103,9 @@ def _log_findings(logs: judge.Logs) -> list[SimFinding]:
     return found + [SimFinding("lost", text) for text in judge.lost(logs)]
 
 
-def _money(world: SimWorld) -> list[SimFinding]:
+def _laws(world: SimWorld) -> list[SimFinding]:
     state = {k: msgspec.msgpack.decode(v) for leader in world.leaders for k, v in leader.user.items()}
-    return [SimFinding("money", text) for text in world.workload.invariant(state)]
+    return [SimFinding(world.workload.law, text) for text in world.workload.invariant(state)]
 
 
 def _backup(
@@ -125,7 +125,7 @@ def _backup(
     if not drained(restored):
         found.append(SimFinding("stuck", f"backup {backup_id} restored does not drain"))
     found += _again(restored, backup_id, "reused")
-    found += _log_findings([log.everything for log in restored.logs]) + _money(restored)
+    found += _log_findings([log.everything for log in restored.logs]) + _laws(restored)
     return found
 
 

@@ -26,6 +26,8 @@ class Workload(msgspec.Struct, frozen=True):
     call: CallUser
     commands: Callable[[int], tuple[str, str, Any]]
     invariant: Invariant
+    law: str = "money"
+    """One word for what the invariant says."""
 
 
 def call_shop(command: Record, state: Mapping[str, bytes], now_ms: int) -> HandlerOutcome:

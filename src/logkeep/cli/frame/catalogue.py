@@ -382,7 +382,7 @@ VERBS: tuple[VerbEntry, ...] = (
     VerbEntry(
         "app simulate",
         "logkeep.cli.verbs.application.simulate:simulate",
-        "Run a small shop of partitions under seeded faults in virtual time, and judge every backup.",
+        "Run partitions of an application under seeded faults in virtual time, and judge every backup.",
     ),
     VerbEntry(
         "receipts list",

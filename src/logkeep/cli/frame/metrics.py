@@ -48,6 +48,11 @@ _TABLE = (
     ),
     Metric("logkeep_backup_lag_bytes", "Estimated bytes of these offsets."),
     Metric("logkeep_backup_pause_seconds", "How long processing waited at most for the last backup of an application."),
+    Metric(
+        "logkeep_backup_unarchived_bytes",
+        "Log of an application that waited for its last backup, in the partition with most; at --max-unarchived it is "
+        "removed.",
+    ),
     Metric("logkeep_verify_duration_seconds", "How long the last verification took."),
     Metric("logkeep_verify_valid_files", "Objects that the last verification found good."),
     Metric("logkeep_verify_corrupted_files", "Objects that the last verification found damaged or missing."),

@@ -23,7 +23,9 @@ def archived_groups(place: SourceRef, folded: Folded, entry: BackupEntry, engine
     manifest = read_manifest(place, entry)
     if manifest.kind != _KIND:
         raise UsageError(
-            f"backup {entry.id} is a backup of {manifest.kind}, not of a Kafka cluster", subject=place.source
+            f"backup {entry.id} is a backup of {manifest.kind}, not of a Kafka cluster",
+            subject=place.source,
+            remedy="`logkeep info` shows what it is, and lists the backups of its source",
         )
     record = read_attachment(place, manifest, ROLE, ClusterRecord)
     if record is None:

@@ -82,7 +82,9 @@ def view_backup(place: SourceRef, entry: BackupEntry) -> KafkaBackupView:
     manifest = read_manifest(place, entry)
     if manifest.kind != KIND:
         raise UsageError(
-            f"backup {entry.id} is a backup of {manifest.kind}, not of a Kafka cluster", subject=place.source
+            f"backup {entry.id} is a backup of {manifest.kind}, not of a Kafka cluster",
+            subject=place.source,
+            remedy="`logkeep info` shows what it is, and lists the backups of its source",
         )
     record = read_record(place, manifest)
     if record is None:

@@ -43,6 +43,7 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import open_repository
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.restores import list_restores
 from logkeep.store.local import LocalStore
 from tests.support.cli.processes import logkeep
 from tests.support.kafka.application_processes import ApplicationProcesses
@@ -215,6 +216,7 @@ def test_an_application_on_a_cluster_is_rolled_back_where_it_is(kafka: EmbeddedK
         before = _topics(run)
         done = run.restore(7, "--replace", "--yes")
         assert set(done["old_topics"]) < before
+        assert [(row.id, row.state) for row in list_restores(run.place)] == [(done["restore"], "proven")]
         assert _topics(run) == before | {f"{name}.h1" for name in done["old_topics"]}
         with pytest.raises(PartitionFenced):
             suspended.append([command("order", "o-lost", b"\x80").at(-1, 1_000)])

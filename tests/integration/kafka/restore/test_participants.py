@@ -210,3 +210,10 @@ def test_a_task_keeps_its_last_checkpoint_under_one_key_for_its_next_owner(scene
             kept = {f"lk/last/{task}": number, f"lk/checkpoint/{task}/{number}": number}
             wait_for(partial(_has_recorded, owner, scene.kafka, kept), f"checkpoint {number}")
         owner.close()
+
+
+def test_an_application_that_never_declared_itself_is_refused_with_what_to_start(scene: Scene) -> None:
+    words = ("kafka", "backup", "--application", "nowhere", "--source", "nowhere")
+    said = scene.commands.error(*words, "--bootstrap-servers", scene.kafka.bootstrap, code=40)
+    assert "no participant of nowhere has declared itself in nowhere.control" in said
+    assert "`logkeep app backup`" in said

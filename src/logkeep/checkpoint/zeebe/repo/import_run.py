@@ -35,6 +35,7 @@ from logkeep.checkpoint.zeebe.repo.units import (
     StateFile,
     StateImport,
 )
+from logkeep.errors import IllegalTransition
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, backup_id
 from logkeep.model.segments import Segment
@@ -115,7 +116,11 @@ def _ongoing(session: Writing, facts: SourceFacts, wanted: BackupId, tags: tuple
     opened = open_ids(session.place, session.folded.last_id)
     if opened and opened[-1] == wanted and (found := resume(session, facts)) is not None:
         return found
-    return begin(session, facts, wanted=wanted, tags=tags)
+    try:
+        return begin(session, facts, wanted=wanted, tags=tags)
+    except IllegalTransition as error:
+        error.remedy = "import backups in the order of their ids, or give this one a larger id with --id"
+        raise
 
 
 class _ImportRun:

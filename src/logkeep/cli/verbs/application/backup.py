@@ -11,16 +11,18 @@ import msgspec
 from logkeep.application.client_config import client_config
 from logkeep.application.control_client import ControlClient
 from logkeep.checkpoint.archive.record import read_application
-from logkeep.checkpoint.archive.running_application import ApplicationPort
+from logkeep.checkpoint.archive.running_application import ApplicationFacts, ApplicationPort
 from logkeep.checkpoint.archive.settle import settle
 from logkeep.checkpoint.archive.take import TakenBackup, TakeOptions, mark, take
 from logkeep.checkpoint.steps import run as run_steps
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
+from logkeep.cli.frame.signals import after_a_signal
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.application.declarations import BACKUP, CHECKPOINT, STATUS
 from logkeep.cli.verbs.next_steps import after_application_backup
+from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.wiring import chosen_source, opened_repository
 from logkeep.config.options import (
     APP_DATA,
@@ -32,8 +34,9 @@ from logkeep.config.options import (
     ON_FAILOVER,
     SUPERSEDE,
 )
-from logkeep.errors import LogkeepError, UsageError
+from logkeep.errors import Interrupted, LogkeepError, UsageError
 from logkeep.kinds import APPLICATION, require_kind
+from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, backup_id, choose_id, source_name
 from logkeep.repository.backups.source import read_manifest, view
 from logkeep.repository.backups.states import StateName
@@ -52,8 +55,11 @@ class ApplicationBackupReport(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[int, ...] = ()
     """Partitions without a whole copy, while it is ongoing."""
     warnings: int = 0
+    findings: tuple[Finding, ...] = ()
     stored_bytes: int = 0
     new_bytes: int = 0
+    unarchived_bytes: int = 0
+    """Log that waited for this backup when it began, in the partition with most; 0 if the application did not say."""
     pause_ms: int = 0
     """How long processing waited for it at most, in any partition; 0 if it is not completed."""
 
@@ -68,6 +74,7 @@ def _text(report: ApplicationBackupReport, look: TerminalStyle) -> str:
     lines = [look.text(f"backup {report.id} of {report.source} is {report.state}{reason}")]
     if report.missing:
         lines.append(look.text(f"without a copy: partitions {', '.join(map(str, report.missing))}"))
+    lines += finding_lines(report.findings, look, every=False)
     return "\n".join(lines)
 
 
@@ -109,6 +116,8 @@ def _metrics(outcome: CommandOutcome[ApplicationBackupReport]) -> Iterator[Metri
     completed = report.state == StateName.COMPLETED
     yield sample("logkeep_backup_duration_seconds", outcome.duration.total_seconds(), source=report.source)
     yield sample("logkeep_backup_success", 1 if completed else 0, source=report.source)
+    if completed or report.unarchived_bytes:
+        yield sample("logkeep_backup_unarchived_bytes", report.unarchived_bytes, source=report.source)
     if completed:
         yield sample("logkeep_backup_size_bytes", report.stored_bytes, source=report.source)
         yield sample("logkeep_backup_pause_seconds", report.pause_ms / 1000, source=report.source)
@@ -126,26 +135,33 @@ def _metrics(outcome: CommandOutcome[ApplicationBackupReport]) -> Iterator[Metri
 def backup(run: Run, name: str) -> ApplicationBackupReport:
     source_name(name)  # it becomes a label of metrics, also of a backup that fails before a store is asked
     started = time.monotonic()
+    known: list[ApplicationFacts] = []
     try:
-        return _backup(run, name)
+        place, wanted = opened_repository(run).place(name), run[BACKUP_ID]
+        options = TakeOptions(
+            wanted=None if wanted is None else backup_id(wanted),
+            wait=not run[NO_WAIT],
+            supersede=run[SUPERSEDE],
+            timeout=run[APP_TIMEOUT],
+            on_failover="retake" if run[ON_FAILOVER] == "retake" else "fail",
+        )
+        goes_on = "the application goes on with a backup that it has begun: `logkeep app status` shows how it ends"
+        with running_application(run, name) as port, after_a_signal(goes_on):
+            steps = take(place, port, options, run.clock, run.token, learn=known.append)
+            taken = run_steps(steps, threading.Event().wait)
+    except Interrupted:
+        raise
     except LogkeepError as error:
-        failed = ApplicationBackupReport(source=name, id=run[BACKUP_ID] or 0, state=StateName.FAILED, reason=error.what)
+        failed = ApplicationBackupReport(
+            source=name,
+            id=run[BACKUP_ID] or 0,
+            state=StateName.FAILED,
+            reason=error.what,
+            unarchived_bytes=known[0].unarchived_bytes if known else 0,
+        )
         run.update_metrics(failed, None, time.monotonic() - started)
         raise
-
-
-def _backup(run: Run, name: str) -> ApplicationBackupReport:
-    place, wanted = opened_repository(run).place(name), run[BACKUP_ID]
-    options = TakeOptions(
-        wanted=None if wanted is None else backup_id(wanted),
-        wait=not run[NO_WAIT],
-        supersede=run[SUPERSEDE],
-        timeout=run[APP_TIMEOUT],
-        on_failover="retake" if run[ON_FAILOVER] == "retake" else "fail",
-    )
-    with running_application(run, name) as port:
-        taken = run_steps(take(place, port, options, run.clock, run.token), threading.Event().wait)
-    return _report(place, taken)
+    return msgspec.structs.replace(_report(place, taken), unarchived_bytes=known[0].unarchived_bytes)
 
 
 def _report(place: SourceRef, taken: TakenBackup) -> ApplicationBackupReport:
@@ -156,10 +172,12 @@ def _report(place: SourceRef, taken: TakenBackup) -> ApplicationBackupReport:
     if entry is None:
         return report
     summary = entry.summary
-    record = read_application(place, read_manifest(place, entry))
+    manifest = read_manifest(place, entry)
+    record = read_application(place, manifest)
     return msgspec.structs.replace(
         report,
         warnings=summary.warnings,
+        findings=manifest.findings,
         stored_bytes=summary.stored_bytes,
         new_bytes=summary.new_bytes,
         pause_ms=max(copy.pause_ms for copy in record.copies),

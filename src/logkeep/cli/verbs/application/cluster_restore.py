@@ -15,14 +15,21 @@ from logkeep.application.kafka_log.restore import (
 from logkeep.application.kafka_log.restore_task import ClusterUnit, WrittenPartition
 from logkeep.checkpoint.restore.histories import reserve_history
 from logkeep.checkpoint.restore.plan import ApplicationRestorePlan, PartitionRestorePlan
+from logkeep.checkpoint.restore.receipts import put_receipt, recorded
 from logkeep.checkpoint.restore.run import holding, known_history, prepare, stage_units
 from logkeep.checkpoint.steps import run as run_steps
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.verbs.application.restore_report import ApplicationRestoreReport, RestoredPositions, losses
+from logkeep.cli.frame.signals import after_a_signal
+from logkeep.cli.verbs.application.restore_report import (
+    RUN_AGAIN,
+    ApplicationRestoreReport,
+    RestoredPositions,
+    losses,
+)
 from logkeep.cli.wiring import chosen_engine, chosen_source
 from logkeep.config.options import CLIENT_CONFIG, REPLACE_DATA
 from logkeep.kinds import APPLICATION, require_kind
-from logkeep.model.ids import BackupId
+from logkeep.model.ids import BackupId, RestoreId
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.owner import this_process
@@ -42,9 +49,10 @@ def restored_to_cluster(run: Run, checkpoint: BackupId, config: dict[str, str]) 
     if run.dry_run:
         return planned
     run.confirm(f"restore checkpoint {plan.checkpoint} of {place.source} to {servers}?{losses(planned)}")
-    written, number = _written(run, config, place, plan, history)
+    written, number, restore = _written(run, config, place, plan, history)
     return msgspec.structs.replace(
         planned,
+        restore=restore,
         history=number,
         partitions=tuple(
             msgspec.structs.replace(one, proven=each.staged.proven)
@@ -56,7 +64,7 @@ def restored_to_cluster(run: Run, checkpoint: BackupId, config: dict[str, str]) 
 
 def _written(
     run: Run, config: dict[str, str], place: SourceRef, plan: ApplicationRestorePlan, known: int
-) -> tuple[list[WrittenPartition], int]:
+) -> tuple[list[WrittenPartition], int, RestoreId]:
     reserved: list[int] = []
 
     def reserve() -> int:
@@ -66,12 +74,18 @@ def _written(
     def units(history: int) -> list[ClusterUnit]:
         return _units(place, chain, plan, history, config["bootstrap.servers"], run[CLIENT_CONFIG])
 
-    with holding(place, plan, this_process(run.token()), run.token) as chain:
+    with (
+        after_a_signal(RUN_AGAIN),
+        holding(place, plan, this_process(run.token()), run.token) as chain,
+        recorded(place, plan, config["bootstrap.servers"], run.clock, run.token) as stored,
+    ):
         steps = restore_to_cluster(
             config, plan, reserve, units, lambda total: chosen_engine(run, total),
             replace=run[REPLACE_DATA],
         )  # fmt: skip
-        return run_steps(steps, threading.Event().wait), reserved[0]
+        written = run_steps(steps, threading.Event().wait)
+    put_receipt(stored, reserved[0], [each.staged for each in written])
+    return written, reserved[0], stored.id
 
 
 def _units(

@@ -107,6 +107,7 @@ RESTORE = Declaration(
     arguments=(_ID,),
     exits=(10, 31, 50, *STORE_EXITS),
     changes=True,
+    measured=True,
     examples=(
         "logkeep app restore 20261118120000 --data /var/lib/shop --repo /backups --source shop",
         "logkeep app restore 20261118120000 --bootstrap-servers kafka:9092 --repo /backups --source shop",

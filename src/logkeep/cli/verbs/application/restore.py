@@ -1,6 +1,7 @@
 """`logkeep app restore`: plan, stage, swap. This is the restore to files; `cluster_restore` is the one to topics."""
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -11,11 +12,14 @@ from logkeep.application.directory_restore import check_directory, restore_direc
 from logkeep.checkpoint.restore.plan import ApplicationRestorePlan
 from logkeep.checkpoint.restore.run import check_partitions, known_history, prepare
 from logkeep.checkpoint.restore.target import dropped
-from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.execute import CommandOutcome, Run
+from logkeep.cli.frame.metrics import MetricSample, sample
+from logkeep.cli.frame.signals import after_a_signal
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.verbs.application.backup import data_directory
 from logkeep.cli.verbs.application.declarations import RESTORE
 from logkeep.cli.verbs.application.restore_report import (
+    RUN_AGAIN,
     ApplicationRestoreReport,
     RestoredPositions,
     losses,
@@ -30,7 +34,22 @@ from logkeep.model.ids import BackupId, backup_id, choose_id
 from logkeep.repository.chain.commits import SourceRef, read_chain
 
 
-@verb(RESTORE, next_step=after_application_restore, report=ApplicationRestoreReport, text=restore_text)
+def _metrics(outcome: CommandOutcome[ApplicationRestoreReport]) -> Iterator[MetricSample]:
+    report = outcome.report
+    source = report.source if report else outcome.source
+    yield sample("logkeep_restore_duration_seconds", outcome.duration.total_seconds(), source=source)
+    yield sample("logkeep_restore_success", 1 if report else 0, source=source)
+    if report is not None:
+        yield sample("logkeep_restore_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
+
+
+@verb(
+    RESTORE,
+    next_step=after_application_restore,
+    report=ApplicationRestoreReport,
+    text=restore_text,
+    metrics=_metrics,
+)
 def restore_application(run: Run, checkpoint: str) -> ApplicationRestoreReport:
     wanted, servers = _checkpoint_id(run, checkpoint), run[BOOTSTRAP_SERVERS]
     if run[APP_DATA] is None and servers is not None:
@@ -67,12 +86,14 @@ def _checkpoint_id(run: Run, text: str) -> BackupId:
 def _restored(
     run: Run, place: SourceRef, plan: ApplicationRestorePlan, planned: ApplicationRestoreReport
 ) -> ApplicationRestoreReport:
-    done, history = restore_directory(
-        place, plan, Path(planned.directory), planned.history - 1, run.clock, run.token,
-        lambda total: chosen_engine(run, total), threading.Event().wait,
-    )  # fmt: skip
+    with after_a_signal(RUN_AGAIN):
+        done, history, number = restore_directory(
+            place, plan, Path(planned.directory), planned.history - 1, run.clock, run.token,
+            lambda total: chosen_engine(run, total), threading.Event().wait,
+        )  # fmt: skip
     return msgspec.structs.replace(
         planned,
+        restore=number,
         history=history,
         partitions=tuple(
             msgspec.structs.replace(one, proven=staged.proven)

@@ -5,6 +5,8 @@ import msgspec
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.model.plurals import plural
 
+RUN_AGAIN = "run the same command again: it ends or repeats the restore"
+
 
 class RestoredPositions(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
@@ -24,6 +26,8 @@ class RestoredPositions(msgspec.Struct, frozen=True, kw_only=True):
 
 class ApplicationRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     source: str
+    restore: int | None = None
+    """The id for `logkeep receipts show`; null on a dry run."""
     checkpoint: int
     backup: int
     """The backup that has it."""
@@ -52,6 +56,8 @@ def restore_text(report: ApplicationRestoreReport, look: TerminalStyle) -> str:
         lines.append(look.text(f"the old topics are {topics}; delete them when you no longer need them"))
     if report.before:
         lines.append(look.text(f"the old files are in {report.before}; remove them when you no longer need them"))
+    if report.restore is not None:
+        lines.append(look.text(f"receipt: logkeep receipts show {report.restore}"))
     return "\n".join(lines).rstrip("\n")
 
 

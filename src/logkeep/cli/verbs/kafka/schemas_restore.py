@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.frame.signals import as_error
+from logkeep.cli.frame.signals import after_a_signal
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.kafka.backup import chosen_registry, client_settings
@@ -136,12 +136,8 @@ def _restore_by_api(run: Run, found: SchemasBackup, api: ConfluentApi) -> Schema
 
 
 def _interruptible(run: Run, api: ConfluentApi, archived: ArchivedRegistry, export: bytes) -> tuple[str, ...]:
-    try:
+    with after_a_signal("run it again"):
         return restore_by_api(api, archived, export, run.console.warn)
-    except KeyboardInterrupt as stop:
-        error = as_error(stop)
-        error.remedy = "run it again"
-        raise error from None
 
 
 def _restore_topic(run: Run, found: SchemasBackup, settings: RegistrySettings) -> SchemasRestoreReport:
