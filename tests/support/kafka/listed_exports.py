@@ -86,10 +86,13 @@ class ListedExports:
         place = self.place
         return DatasetTarget(LocalStore(place), place) if isinstance(place, Path) else DatasetTarget(place)
 
-    def run(self, source: ListedSource, *rewrite: str) -> ExportDone:
+    def task(self, *rewrite: str) -> DatasetExport:
         options = ExportOptions(self.form, "committed", DatasetOptions(self.segment_bytes, self.schema), rewrite)
         create = partial(create_place, str(self.place)) if isinstance(self.place, Path) else lambda: None
-        return DatasetExport(self.target, options, read_back, create).run(source, lambda _: InlineEngine())
+        return DatasetExport(self.target, options, read_back, create)
+
+    def run(self, source: ListedSource, *rewrite: str) -> ExportDone:
+        return self.task(*rewrite).run(source, lambda _: InlineEngine())
 
     def add(self, log: ExportableLog, *offsets: int, value: bytes | None = b"v") -> ExportDone:
         """One log with these records."""
