@@ -164,7 +164,14 @@ def test_an_exchange_that_a_killed_run_began_is_completed(dataset: Path, tmp_pat
         place.mkdir(exist_ok=True)
         (place / "dataset.json").write_text(json.dumps(document))
     owner = {"run": run, "host": "elsewhere", "pid": 1}
-    journal = {"type": "logkeep-exchange", "state": "exchanging", "run": run, "owner": owner, "released": True}
+    journal = {
+        "type": "logkeep-exchange",
+        "state": "exchanging",
+        "run": run,
+        "owner": owner,
+        "released": True,
+        "objects": 4,
+    }
     (folder / "exchange.json").write_text(json.dumps({**journal, "topics": ["orders"], "prefixes": ["orders/"]}))
     (dataset / "orders" / "index_partition_000").unlink()
     for refused in (("info",), ("reindex", "--dry-run"), ("prune", "--older-than", "7d", "--dry-run")):

@@ -44,6 +44,9 @@ _log = logging.getLogger("logkeep.kafka")
 _RENEWED_EVERY_S = 15.0
 _UNRENEWED_AT_MOST = timedelta(seconds=60)
 """By the clock of the store: then a run counts as killed."""
+_NOT_THERE = (
+    f"bring the objects back from the bucket's versions; or remove {JOURNAL} and run --rewrite for the topic again"
+)
 _STALE_S = 45.0
 """A run that has not renewed for so long does so before its next step."""
 
@@ -59,9 +62,9 @@ class HeldJournal:
         self._renewed_s = 0.0
         self._put(document)
 
-    def enter(self, state: ExchangeState) -> None:
+    def enter(self, state: ExchangeState, objects: int = 0) -> None:
         with self._guard:
-            self._put(msgspec.structs.replace(self.document, state=state, renewals=0))
+            self._put(msgspec.structs.replace(self.document, state=state, objects=objects, renewals=0))
 
     def release(self) -> None:
         """The next run may take it over at once."""
@@ -165,7 +168,7 @@ class BucketRewrite:
             _compare(new, self._read_back(self.beside), self.beside.url)
         put_document(self._target, with_topics(document, begun, topics), begun)
         put_document(self.beside, document)
-        self._journal.enter(ExchangeState.EXCHANGING)
+        self._journal.enter(ExchangeState.EXCHANGING, sum(map(len, _new_objects(self._journal))))
         _exchange(self._target, self._journal)
         _remove(self._journal)
 
@@ -229,12 +232,10 @@ def _compare(written: Sequence[ExportedLog], found: Iterable[ReadBackLog], url: 
 
 def _exchange(target: DatasetTarget, journal: HeldJournal) -> None:
     store, place = target.store, journal.document.place
-    beside = StoreBelow(store, place)
-    document = read_document(DatasetTarget(beside))
-    for prefix in journal.document.prefixes:
-        new = {info.name: info.size for info in beside.list(prefix)}
-        if not new or document is None:
-            raise Damaged("what was written anew is not there", subject=f"{target.url}/{place}{prefix}")
+    document, found = read_document(DatasetTarget(StoreBelow(store, place))), _new_objects(journal)
+    if document is None or sum(map(len, found)) != journal.document.objects:
+        raise Damaged("what was written anew is not there", subject=f"{target.url}/{place}", remedy=_NOT_THERE)
+    for prefix, new in zip(journal.document.prefixes, found, strict=True):
         for name in removal_order(info.name for info in store.list(prefix)):
             journal.check()
             store.delete(name)
@@ -246,10 +247,15 @@ def _exchange(target: DatasetTarget, journal: HeldJournal) -> None:
                 raise writes_meanwhile(name) from error
         if {info.name: info.size for info in store.list(prefix)} != new:
             raise writes_meanwhile(prefix)
-    assert document is not None  # noqa: S101 - there is a topic
     journal.check()
     current = read_document(target)
     put_document(target, with_topics(current, document, journal.document.topics))
+
+
+def _new_objects(journal: HeldJournal) -> list[dict[str, int]]:
+    """Names and sizes of what was written anew, by topic."""
+    beside = StoreBelow(journal.store, journal.document.place)
+    return [{info.name: info.size for info in beside.list(prefix)} for prefix in journal.document.prefixes]
 
 
 def removal_order(names: Iterable[str]) -> list[str]:

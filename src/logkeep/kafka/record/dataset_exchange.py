@@ -41,6 +41,8 @@ class ExchangeDocument(msgspec.Struct, frozen=True, kw_only=True, tag="logkeep-e
     prefixes: tuple[str, ...]
     """Of the topics that are exchanged: `orders/`."""
     topics: tuple[str, ...]
+    objects: int = 0
+    """How many new objects there are, once all are written."""
     released: bool = False
     """Whether the owner ended without being able to complete it."""
     renewals: int = 0

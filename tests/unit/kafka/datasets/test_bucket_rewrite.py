@@ -350,11 +350,21 @@ def test_a_journal_that_would_delete_something_else_is_refused(journal: bytes) -
     assert bucket.objects() == whole
 
 
-def test_new_topics_that_are_gone_leave_the_old_ones() -> None:
-    """A user deleted what lies below `.logkeep/rewrite/`."""
-    bucket = begun("avro")
-    bucket.store.put_new(JOURNAL, _journal(ExchangeState.EXCHANGING, released=True, prefixes=("topics/o/",)))
-    old = bucket.of_other_tools()
-    with pytest.raises(Damaged, match="is not there"):
+@pytest.mark.parametrize("left", [0, 2])
+def test_new_topics_that_are_not_whole_leave_the_old_ones(left: int) -> None:
+    """A user deleted what lies below `.logkeep/rewrite/`, or a part of it."""
+    call = itertools.count(1)
+    while True:
+        bucket = begun("avro")
+        assert killed(bucket, next(call))
+        found = read_journal(bucket.store)
+        if found is not None and found[0].state is ExchangeState.EXCHANGING:
+            break
+    old, new = bucket.of_other_tools(), sorted(bucket.objects(f"{found[0].place}topics/"))
+    assert found[0].objects == len(new) == 4
+    for name in new[left:]:
+        bucket.store.delete(name)
+    with pytest.raises(Damaged, match="is not there") as error:
         bucket.exports().run(before())
+    assert "bring the objects back" in error.value.remedy
     assert bucket.of_other_tools() == old
