@@ -16,6 +16,7 @@ from logkeep.store.access import open_store
 from tests.crash.forker import End, Forker
 from tests.crash.seeds import seeded_part
 from tests.crash.victims import KILLED_AFTER, NO_FAULT
+from tests.support.cli.in_process import Here
 from tests.support.kafka.compacted_backups import CompactedSource
 from tests.support.kafka.whole_backups import new_place
 from tests.support.servers.s3 import ENVIRONMENT, S3Server
@@ -132,6 +133,21 @@ def _rewritten(export: Export, server: S3Server, forks: Forker, points: Iterable
 def test_a_rewrite_at_a_few_store_calls(export: Export, seaweed_server: S3Server, forks: Forker) -> None:
     points = seeded_part(f"rewrite of {export.form} on S3", list(range(30, 60)), 8)
     assert _rewritten(export, seaweed_server, forks, points)[0] > 0
+
+
+def test_a_topic_is_written_anew_by_the_command(
+    export: Export, seaweed_server: S3Server, forks: Forker, tmp_path: Path
+) -> None:
+    """With the wrappers that a command puts around a store."""
+    here, place = Here(tmp_path, ENVIRONMENT), export.url(seaweed_server, "command")
+    for backup in export.backups:
+        export.run(seaweed_server, forks, "command", backup)
+    words = ("--repo", export.source.store.url, "--format", export.form, "--to", place)
+    old = export.files(seaweed_server, "command")
+    done = here.json("kafka", "export", "latest", *words, "--rewrite", "state")
+    assert (done["records"], done["gaps"], done["findings"]) == (10, [], [])
+    assert len(export.files(seaweed_server, "command")) < len(old)
+    assert here.json("kafka", "dataset", "verify", place)["findings"] == []
 
 
 @pytest.mark.soak
