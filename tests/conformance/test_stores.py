@@ -87,6 +87,9 @@ class TestEveryPromise:
     def test_retrying(self, check: StoreCheck, tmp_path: Path) -> None:
         _assert_kept(RetryingStore(_local(tmp_path)), check, _WRAPPED)
 
+    def test_below_a_prefix(self, check: StoreCheck, tmp_path: Path) -> None:
+        _assert_kept(StoreBelow(_local(tmp_path), "some/where/"), check, _WRAPPED)
+
     def test_metered(self, check: StoreCheck, tmp_path: Path) -> None:
         _assert_kept(MeteredStore(_local(tmp_path)), check, _WRAPPED)
 
