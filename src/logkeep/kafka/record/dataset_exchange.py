@@ -89,12 +89,15 @@ def refuse_exchanging(store: Store, objects: Sequence[ObjectInfo]) -> None:
 
 
 def exchange_under_way(journal: ExchangeDocument, url: str) -> Locked:
+    topics = ", ".join(journal.topics)
     if journal.state is ExchangeState.EXCHANGING:
-        what = f"{', '.join(journal.topics)}: new files replace the old ones (--rewrite) by {journal.owner}"
-    else:
-        what = f"{journal.owner} writes {', '.join(journal.topics)} anew (--rewrite)"
+        return Locked(
+            f"{topics}: new files replace the old ones (--rewrite) by {journal.owner}",
+            subject=url,
+            remedy="wait for it; if it was killed, `logkeep kafka dataset verify` completes it a minute later",
+        )
     return Locked(
-        what,
+        f"{journal.owner} writes {topics} anew (--rewrite)",
         subject=url,
-        remedy="wait for it; if it was killed, `logkeep kafka dataset verify` completes or undoes it a minute later",
+        remedy="wait for it; if it was killed, run this again a minute later",
     )
