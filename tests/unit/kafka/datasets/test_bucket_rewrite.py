@@ -275,12 +275,17 @@ def test_a_run_that_was_taken_over_ends_at_its_next_step(
     monkeypatch.setattr("logkeep.kafka.datasets.bucket_rewrite._STALE_S", -1.0)  # as if it had been stopped for long
     bucket = begun(FORMS[0])
 
+    made = list[int]()
+
     def other() -> None:
         settle(DatasetTarget(bucket.store))
+        made.append(len(store.calls))
 
     store = _overtaken(bucket, other, operation, part)
     with pytest.raises(Locked):
         bucket.exports(store).run(after(), "o")
+    late = [call for call in store.calls[made[0] :] if call.operation in {"delete", "copy_new"}]
+    assert not late, "only the call that was under way when the other run took over"
     bucket.exports().run(after(), "o")
     assert bucket.of_other_tools() == written_anew(FORMS[0])
 
