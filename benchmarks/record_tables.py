@@ -39,6 +39,7 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.formats.warm import warm
+from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportOptions
 from logkeep.kafka.datasets.target import DatasetTarget
@@ -77,7 +78,7 @@ class Bench:
         root.mkdir()
         source = Datasets(root, self.kafka.bootstrap).cluster_source(topic)
         options = ExportOptions(form, "committed", DatasetOptions(_SEGMENT_BYTES, codec=codec))
-        DatasetExport(DatasetTarget(LocalStore(root), root), options).run(source, lambda _: self.engine)
+        DatasetExport(DatasetTarget(LocalStore(root), root), options, read_back).run(source, lambda _: self.engine)
         return self.engine.span()
 
     def best_dataset(self, topic: str, form: str, codec: str = "") -> Span:

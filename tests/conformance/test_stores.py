@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.errors import AlreadyExists, StoreFull, StoreLocationMissing
+from logkeep.errors import AlreadyExists, ObjectMissing, StoreDenied, StoreFull, StoreLocationMissing, UnsafeName
 from logkeep.model.time import random_token, utc_now
 from logkeep.store.access import open_store
 from logkeep.store.base import ObjectMetadata, Store
+from logkeep.store.below import StoreBelow
 from logkeep.store.conformance.checks import CHECKS, StoreCheck, run_checks
 from logkeep.store.conformance.probe import VERSIONS, ProbeReport, ProbeResult, probe
 from logkeep.store.conformance.trial import QUICK, Scale
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
+from logkeep.store.readonly import ReadOnlyStore
 from logkeep.store.retrying import RetryingStore
 from logkeep.store.throttled import ThrottledStore, TokenBucket
 from tests.support.cli.in_process import Here
@@ -86,6 +88,9 @@ class TestEveryPromise:
     def test_retrying(self, check: StoreCheck, tmp_path: Path) -> None:
         _assert_kept(RetryingStore(_local(tmp_path)), check, _WRAPPED)
 
+    def test_below_a_prefix(self, check: StoreCheck, tmp_path: Path) -> None:
+        _assert_kept(StoreBelow(_local(tmp_path), "some/where/"), check, _WRAPPED)
+
     def test_metered(self, check: StoreCheck, tmp_path: Path) -> None:
         _assert_kept(MeteredStore(_local(tmp_path)), check, _WRAPPED)
 
@@ -107,6 +112,48 @@ def test_a_bucket_keeps_metadata_with_the_object(kind: str, servers: dict[str, S
     assert store.get(name, 100) == b"an index"
     assert server.client().head_object(Bucket="conformance", Key=name)["Metadata"] == wanted
     store.delete(name)
+
+
+def _copies(store: Store) -> None:
+    """What `copy_new` promises; the metadata is checked where a store has some."""
+    place = f"copied/{random_token()}"
+    store.put_new(f"{place}/a", b"one")
+    for again in (b"one", b"two, longer"):  # a copy may be repeated, also after the name was used again
+        store.copy_new(f"{place}/a", f"{place}/below/b")
+        assert store.get(f"{place}/below/b", 100) == again[: store.head(f"{place}/a").size]
+        store.delete(f"{place}/a")
+        store.put_new(f"{place}/a", b"two, longer")
+    store.delete(f"{place}/a")
+    assert store.get(f"{place}/below/b", 100) == b"two, longer"
+    with pytest.raises(ObjectMissing):
+        store.copy_new(f"{place}/a", f"{place}/c")
+    with pytest.raises(UnsafeName):
+        store.copy_new(f"{place}/below/b", f"{place}/../c")
+    assert [info.name for info in store.list(f"{place}/")] == [f"{place}/below/b"]
+    store.delete(f"{place}/below/b")
+
+
+def test_copies_of_a_directory_and_in_memory(tmp_path: Path) -> None:
+    _copies(_local(tmp_path))
+    _copies(MemoryStore())
+    _copies(StoreBelow(RetryingStore(MemoryStore()), "below/"))
+    with pytest.raises(StoreDenied):
+        ReadOnlyStore(MemoryStore()).copy_new("a", "b")
+
+
+@pytest.mark.xdist_group("s3")
+@pytest.mark.parametrize("kind", ("seaweed", "moto"))
+def test_a_bucket_copies_objects_with_their_metadata(
+    kind: str, servers: dict[str, S3Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, name = servers[kind], f"copied/{random_token()}"
+    store = open_store(server.url("conformance"))
+    _copies(store)
+    store.put_new(f"{name}/a", b"an index", {"last-offset": "41"})
+    store.copy_new(f"{name}/a", f"{name}/b")
+    assert server.client().head_object(Bucket="conformance", Key=f"{name}/b")["Metadata"] == {"last-offset": "41"}
+    monkeypatch.setattr("logkeep.store.objects._MOST_COPIED_BYTES", 4)  # larger ones go through this process
+    _copies(store)
 
 
 @pytest.mark.xdist_group("s3")

@@ -16,6 +16,7 @@ from logkeep.store.access import open_store
 from tests.crash.forker import End, Forker
 from tests.crash.seeds import seeded_part
 from tests.crash.victims import KILLED_AFTER, NO_FAULT
+from tests.support.cli.in_process import Here
 from tests.support.kafka.compacted_backups import CompactedSource
 from tests.support.kafka.whole_backups import new_place
 from tests.support.servers.s3 import ENVIRONMENT, S3Server
@@ -31,7 +32,9 @@ class Export:
     backups: tuple[int, int]
     form: str
 
-    def run(self, server: S3Server, forks: Forker, place: str, backup: int, call: int = 0) -> End:
+    def run(
+        self, server: S3Server, forks: Forker, place: str, backup: int, call: int = 0, *, rewrite: bool = False
+    ) -> End:
         return forks.run(
             "tests.crash.victims:export_dataset",
             url=self.url(server, place),
@@ -39,6 +42,7 @@ class Export:
             repository_id=self.source.repository,
             backup=str(backup),
             form=self.form,
+            rewrite=rewrite,
             fault=KILLED_AFTER if call else NO_FAULT,
             call=call,
             environment=ENVIRONMENT,
@@ -99,6 +103,59 @@ def _killed(export: Export, server: S3Server, forks: Forker, points: Iterable[in
 def test_at_a_few_store_calls(export: Export, seaweed_server: S3Server, forks: Forker) -> None:
     points = seeded_part(f"{export.form} on S3", list(range(1, 20)), 10)
     _killed(export, seaweed_server, forks, points)
+
+
+def _rewritten(export: Export, server: S3Server, forks: Forker, points: Iterable[int] | None) -> tuple[int, int]:
+    """A topic is written anew and exchanged; killed at these calls, or at all, and continued by a plain run if old
+    objects were touched, else run again."""
+    newest = export.backups[1]
+
+    def begun(place: str) -> str:
+        for backup in export.backups:
+            export.run(server, forks, place, backup)
+        return place
+
+    calls = export.run(server, forks, begun("rewritten"), newest, rewrite=True).result["calls"]
+    old, whole, done = export.files(server, begun("old")), export.files(server, "rewritten"), 0
+    assert len(whole) < len(old)
+    for point in points or range(1, calls + 1):
+        place = begun(f"rewrite-{point}")
+        done += export.run(server, forks, place, newest, point, rewrite=True).killed
+        export.run(server, forks, place, newest)
+        if export.files(server, place) == old:
+            export.run(server, forks, place, newest, rewrite=True)
+        assert export.files(server, place) == whole, f"killed at {point} of {calls}"
+        left = [info.name for info in open_store(export.url(server, place)).list(f"{FOLDER}/rewrite/")]
+        assert left == [], f"killed at {point} of {calls}"
+    return done, calls
+
+
+def test_a_rewrite_at_a_few_store_calls(export: Export, seaweed_server: S3Server, forks: Forker) -> None:
+    points = seeded_part(f"rewrite of {export.form} on S3", list(range(30, 60)), 8)
+    assert _rewritten(export, seaweed_server, forks, points)[0] > 0
+
+
+def test_a_topic_is_written_anew_by_the_command(
+    export: Export, seaweed_server: S3Server, forks: Forker, tmp_path: Path
+) -> None:
+    """With the wrappers that a command puts around a store."""
+    here, place = Here(tmp_path, ENVIRONMENT), export.url(seaweed_server, "command")
+    for backup in export.backups:
+        export.run(seaweed_server, forks, "command", backup)
+    words = ("--repo", export.source.store.url, "--format", export.form, "--to", place)
+    old = export.files(seaweed_server, "command")
+    done = here.json("kafka", "export", "latest", *words, "--rewrite", "state")
+    assert (done["records"], done["gaps"], done["findings"]) == (10, [], [])
+    assert len(export.files(seaweed_server, "command")) < len(old)
+    assert here.json("kafka", "dataset", "verify", place)["findings"] == []
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_a_rewrite_at_every_store_call(export: Export, seaweed_server: S3Server, forks: Forker) -> None:
+    killed, calls = _rewritten(export, seaweed_server, forks, None)
+    print(f"{export.form} on S3: --rewrite killed after {killed} of {calls} store calls, every time equal bytes")
+    assert killed > calls // 2
 
 
 @pytest.mark.soak

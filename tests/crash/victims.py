@@ -7,6 +7,7 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.errors import LogkeepError
 from logkeep.kafka.dataset_upkeep.dataset import open_existing
 from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments
+from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.dataset_upkeep.reindex import reindex_partition
 from logkeep.kafka.dataset_upkeep.segments import segments_of
 from logkeep.kafka.datasets.dataset_lock import locked
@@ -101,19 +102,22 @@ def export_dataset(
     repository_id: str,
     backup: str,
     form: str,
+    rewrite: bool = False,
     fault: str,
     call: int,
     environment: dict[str, str],
 ) -> dict[str, object]:
-    """Export a backup of a repository in a directory, a record per file; tells how many store calls were made."""
+    """Export a backup of a repository in a directory, a record per file; tells how many store calls were made. With
+    `rewrite` its topic is written anew, in large files."""
     os.environ.update(environment)
     faulty = FaultyStore(open_store(url), plan_of(fault, call))
     place = SourceRef(open_store(repository), repository_id, "prod")
     start()
     with open_backup(place, backup, "export", utc_now, random_token) as view:
-        options = ExportOptions(form, ScanIsolation.COMMITTED, DatasetOptions(1))
+        files = DatasetOptions(1 << 20 if rewrite else 1)
+        options = ExportOptions(form, ScanIsolation.COMMITTED, files, ("state",) if rewrite else ())
         source = BackupSource.of(view, ExportSelection(), ScanIsolation.COMMITTED)
-        DatasetExport(DatasetTarget(faulty), options).run(source, lambda _: InlineEngine())
+        DatasetExport(DatasetTarget(faulty), options, read_back).run(source, lambda _: InlineEngine())
     return {"calls": len(faulty.calls)}
 
 

@@ -150,3 +150,39 @@ def test_bad_input(dataset: Path, tmp_path: Path, arguments: list[str], error: s
     empty.mkdir()
     done = logkeep("kafka", "dataset", *(a.format(dataset=dataset) for a in arguments), home=empty)
     assert (done.returncode, error in done.stderr) == (40, True), done.stderr
+
+
+def test_an_exchange_that_a_killed_run_began_is_completed(dataset: Path, tmp_path: Path) -> None:
+    """As in a bucket: the new topic lies whole beside the old one, of which a part is gone."""
+    folder, run, whole = dataset / ".logkeep", "f" * 16, tmp_path / "whole"
+    new = [HandRecord(offset, b"k", b"new", 1) for offset in range(10, 15)]
+    for root in (folder / "rewrite" / run, whole):
+        write_partition(root, "orders", 0, {10: new}, {})
+    document = {"type": "logkeep-dataset", "format": "kafka-backup-v1", "isolation": "committed", "cluster_id": "c"}
+    own = folder / "rewrite" / run / ".logkeep"
+    for place in (folder, own):
+        place.mkdir(exist_ok=True)
+        (place / "dataset.json").write_text(json.dumps(document))
+    owner = {"run": run, "host": "elsewhere", "pid": 1}
+    journal = {
+        "type": "logkeep-exchange",
+        "state": "exchanging",
+        "run": run,
+        "owner": owner,
+        "released": True,
+        "objects": 4,
+    }
+    (folder / "exchange.json").write_text(json.dumps({**journal, "topics": ["orders"], "prefixes": ["orders/"]}))
+    (dataset / "orders" / "index_partition_000").unlink()
+    for refused in (("info",), ("reindex", "--dry-run"), ("prune", "--older-than", "7d", "--dry-run")):
+        called(tmp_path, *refused, str(dataset), code=50)
+    shown = logkeep("kafka", "show", "orders:0", "--from", str(dataset), home=tmp_path)
+    assert (shown.returncode, "new files replace the old ones" in shown.stderr) == (50, True)
+    done = logkeep("kafka", "dataset", "verify", str(dataset), "--json", home=tmp_path)
+    assert (done.returncode, json.loads(done.stdout)["records"]) == (0, 5)
+    assert "orders replaced (--rewrite)" in done.stderr
+    assert {p.name: p.read_bytes() for p in (dataset / "orders").iterdir()} == {
+        p.name: p.read_bytes() for p in (whole / "orders").iterdir()
+    }
+    assert not list(folder.glob("rewrite/**/*_records"))
+    assert called(tmp_path, "reindex", str(dataset), "-y")["right"] == 2

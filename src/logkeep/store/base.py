@@ -105,6 +105,12 @@ class Store(Protocol):
         After any error of `write` or `close` call `abort`; a failed `close` may still have made it visible.
         """
 
+    def copy_new(self, name: str, to: str) -> None:
+        """Copy an object, with its metadata, to a name that no other writer uses. The store copies it where it can.
+
+        Readers see all of the copy or nothing. May be repeated after any error. Raises ObjectMissing.
+        """
+
     def get(self, name: str, limit: int) -> bytes:
         """The whole object. Raises ObjectMissing, and Damaged if it is larger than `limit` bytes."""
 

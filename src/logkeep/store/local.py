@@ -79,6 +79,16 @@ class LocalStore:
             with opened_below(root, [PARTIAL], create=True) as partials:
                 return LocalWriter(self, name, temp, DirectStream(temp, partials, name, size_hint))
 
+    def copy_new(self, name: str, to: str) -> None:
+        """A second name of the same file: objects never change in place."""
+        with self._parent(name) as (_, parent, leaf), self._parent(to, create=True) as (_, other, new):
+            try:
+                os.link(leaf, new, src_dir_fd=parent, dst_dir_fd=other, follow_symlinks=False)
+            except FileExistsError:  # of an earlier attempt
+                os.unlink(new, dir_fd=other)
+                os.link(leaf, new, src_dir_fd=parent, dst_dir_fd=other, follow_symlinks=False)
+            os.fsync(other)
+
     def get(self, name: str, limit: int) -> bytes:
         return self.get_with_info(name, limit)[0]
 

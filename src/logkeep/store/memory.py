@@ -35,6 +35,11 @@ class MemoryStore:
     def open_new(self, name: str, size_hint: int = 0) -> "MemoryWriter":
         return MemoryWriter(self, safe_name(name))
 
+    def copy_new(self, name: str, to: str) -> None:
+        data = self._stored(name)[0]
+        with self._lock:
+            self._put(safe_name(to), data)
+
     def get(self, name: str, limit: int) -> bytes:
         return self.get_with_info(name, limit)[0]
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _PART_BYTES = 8 << 20
 _MOST_PARTS = 9_000
 """S3 allows 10,000; the rest is left for hints that were too small."""
+_MOST_COPIED_BYTES = 5 << 30
+"""S3 copies no larger object in one request."""
 _ONCE: "RetryConfig" = {"max_retries": 0}
 _PATIENT: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
 _OBSTORE_RAISES = (BaseError, OSError, ValueError)
@@ -85,6 +87,25 @@ class ObjectStore:
             memory = OF_THIS_PROCESS.take(part_bytes)
             writer = obstore.open_writer(client, name, buffer_size=part_bytes, max_concurrency=memory.parts)
         return ObjectStream(writer, name, self.url, memory)
+
+    def copy_new(self, name: str, to: str) -> None:
+        size = self.head(name).size
+        with _obstore_errors(self.url, safe_name(to)):
+            if size <= _MOST_COPIED_BYTES:
+                obstore.copy(self._streams, name, to, overwrite=True)
+                return
+        self._copy_in_parts(name, to, size)
+
+    def _copy_in_parts(self, name: str, to: str, size: int) -> None:
+        """Through this process, and without metadata, which no object of this size has."""
+        stream = self.open_new(to, size)
+        try:
+            for start in range(0, size, _PART_BYTES):
+                stream.write(self.get_range(name, start, min(_PART_BYTES, size - start)))
+            stream.close()
+        except BaseException:
+            stream.abort()
+            raise
 
     def get(self, name: str, limit: int) -> bytes:
         return self.get_with_info(name, limit)[0]

@@ -24,6 +24,9 @@ class ReadOnlyStore(DelegatingStore):
     def open_new(self, name: str, size_hint: int = 0) -> ObjectWriter:
         _refuse(name)
 
+    def copy_new(self, name: str, to: str) -> None:
+        _refuse(to)
+
     def delete(self, name: str) -> None:
         _refuse(name)
 

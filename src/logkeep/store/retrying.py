@@ -102,6 +102,9 @@ class RetryingStore(DelegatingStore):
 
         self._retried(attempt)
 
+    def copy_new(self, name: str, to: str) -> None:
+        self._retried(lambda: self.inner.copy_new(name, to))
+
     def get(self, name: str, limit: int) -> bytes:
         return self._retried(lambda: self.inner.get(name, limit))
 

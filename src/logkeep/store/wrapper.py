@@ -28,6 +28,9 @@ class DelegatingStore:
     def open_new(self, name: str, size_hint: int = 0) -> ObjectWriter:
         return self.inner.open_new(name, size_hint)
 
+    def copy_new(self, name: str, to: str) -> None:
+        self.inner.copy_new(name, to)
+
     def get(self, name: str, limit: int) -> bytes:
         return self.inner.get(name, limit)
 

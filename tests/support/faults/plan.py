@@ -2,7 +2,7 @@
 
 A plan is asked before every store call: `plan(call_number, operation, name) -> Fault | None`. Calls are numbered from
 1 in the order in which they are made; stream writes, closes and aborts are calls like any other. Operations:
-`put_new replace open_new write close abort get get_with_info get_range head list delete`.
+`put_new replace open_new write close abort copy_new get get_with_info get_range head list delete`.
 """
 
 import random

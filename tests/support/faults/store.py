@@ -98,6 +98,9 @@ class FaultyStore(DelegatingStore):
         inner = self._faults.applied("open_new", name, lambda: self.inner.open_new(name, size_hint))
         return FaultyWriter(inner, name, self._faults)
 
+    def copy_new(self, name: str, to: str) -> None:
+        self._faults.applied("copy_new", to, lambda: self.inner.copy_new(name, to))
+
     def get(self, name: str, limit: int) -> bytes:
         return self._faults.read("get", name, lambda: self.inner.get(name, limit))
 

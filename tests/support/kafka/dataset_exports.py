@@ -9,6 +9,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME
 from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
+from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportDone, ExportOptions
 from logkeep.kafka.datasets.sources.cluster_facts import read_cluster
@@ -43,7 +44,7 @@ class Datasets:
             self.form, self.isolation, DatasetOptions(self.segment_bytes, self.schema, self.codec), rewrite
         )
         target = DatasetTarget(LocalStore(self.root), self.root)
-        return DatasetExport(target, options, partial(create_place, str(self.root)))
+        return DatasetExport(target, options, read_back, partial(create_place, str(self.root)))
 
     def of_cluster(self, *topics: str, rewrite: tuple[str, ...] = ()) -> ExportDone:
         return self.task(*rewrite).run(self.cluster_source(*topics), lambda _: self.engine)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from logkeep.engine.inline import InlineEngine
+from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.datasets.formats import DatasetLog, DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportDone, ExportOptions
 from logkeep.kafka.datasets.target import DatasetTarget
@@ -85,10 +86,13 @@ class ListedExports:
         place = self.place
         return DatasetTarget(LocalStore(place), place) if isinstance(place, Path) else DatasetTarget(place)
 
-    def run(self, source: ListedSource, *rewrite: str) -> ExportDone:
+    def task(self, *rewrite: str) -> DatasetExport:
         options = ExportOptions(self.form, "committed", DatasetOptions(self.segment_bytes, self.schema), rewrite)
         create = partial(create_place, str(self.place)) if isinstance(self.place, Path) else lambda: None
-        return DatasetExport(self.target, options, create).run(source, lambda _: InlineEngine())
+        return DatasetExport(self.target, options, read_back, create)
+
+    def run(self, source: ListedSource, *rewrite: str) -> ExportDone:
+        return self.task(*rewrite).run(source, lambda _: InlineEngine())
 
     def add(self, log: ExportableLog, *offsets: int, value: bytes | None = b"v") -> ExportDone:
         """One log with these records."""

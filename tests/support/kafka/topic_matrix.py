@@ -121,6 +121,8 @@ class Matrix:
             ("bytes", b"\xff\xfe"),
         ]
         producer.produce(topic, b"with headers", b"k", 0, headers=headers)
+        for count in range(21):
+            producer.produce(topic, b"headers", b"k", 0, headers=[(f"name {n % 7}", b"%d" % n) for n in range(count)])
         for moment in (FUTURE_MS, 1, 1_000_000):
             producer.produce(topic, b"at a time", b"k", 0, timestamp=moment)
         producer.flush(30)

@@ -71,7 +71,7 @@ def check_magic(data: bytes, where: str) -> None:
         raise UsageError("its first byte is not 01: not a file of kafka-backup-v1", subject=where, remedy=remedy)
 
 
-_REMEDY = "copy the file again from where it was written; nothing was imported"
+_REMEDY = "copy the file again from where it was written"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ _STEP_BYTES = 4 << 20
 _LZ4_RATIO = 255
 """A block of lz4 unpacks to less than this many times its size."""
 _MARKER_VALUE_BYTES = 6
-_REMEDY = "copy the archive again, or take it from another backup of the tool; nothing was imported"
+_REMEDY = "copy the archive again, or take it from another backup of the tool"
 
 
 @dataclass(frozen=True)

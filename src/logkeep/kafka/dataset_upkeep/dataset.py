@@ -11,6 +11,7 @@ from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.kafka_backup_v1 import FORMAT, LABEL, V1Files, v1_files
 from logkeep.kafka.importing.reader import DatasetReader
 from logkeep.kafka.importing.recognise import listed_objects, open_listed
+from logkeep.kafka.record.dataset_exchange import refuse_exchanging
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.store.base import ObjectInfo
 
@@ -66,6 +67,7 @@ class ExistingDataset:
 def open_existing(target: DatasetTarget) -> ExistingDataset:
     """Raises UsageError for what is no dataset, FormatTooNew, and UnsafeName for links and hostile names."""
     objects = listed_objects(target.store)
+    refuse_exchanging(target.store, objects)
     document = _document(target)
     if any(map(_of_v1, objects)):
         return ExistingDataset(target, FORMAT, document, v1=dict(sorted(v1_files(objects).items())))

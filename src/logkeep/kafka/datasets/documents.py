@@ -138,6 +138,28 @@ def joined_document(
     )
 
 
+def with_topics(document: DatasetDocument | None, new: DatasetDocument, names: Collection[str]) -> DatasetDocument:
+    """The document with everything that another one says of these topics."""
+    if document is None:
+        return new
+    topics = {t.name: t for t in document.topics} | {t.name: t for t in new.topics if t.name in names}
+    logs = {log: note for log, note in document.noted.items() if log.topic not in names}
+    logs |= {log: note for log, note in new.noted.items() if log.topic in names}
+    return msgspec.structs.replace(
+        document,
+        topics=tuple(topics[name] for name in sorted(topics)),
+        logs=tuple(logs[log] for log in sorted(logs)),
+        groups=_joined_groups(document.groups, new.groups, names),
+    )
+
+
+def without_logs(document: DatasetDocument | None, topics: Collection[str]) -> DatasetDocument | None:
+    """The document without the logs of these topics: others take their place."""
+    if document is None:
+        return None
+    return msgspec.structs.replace(document, logs=tuple(n for n in document.logs if n.topic not in topics))
+
+
 def _joined_groups(
     old: Iterable[GroupRecord], new: Iterable[GroupRecord], chosen: Iterable[str]
 ) -> tuple[GroupRecord, ...]:

@@ -1,16 +1,22 @@
 """Topics that are written anew: beside the old ones, in `.logkeep/rewrite`, and exchanged with them at the end.
 
-Directories only. What a killed run left there is removed by the next one: it is not complete, or it was replaced.
+In a directory each topic is exchanged in one step. What a killed run left there is removed by the next one: it is not
+complete, or it was replaced. A bucket has a module of its own.
 """
 
 import ctypes
 import errno
 import os
 import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
-from logkeep.errors import UsageError
+from logkeep.kafka.datasets.bucket_rewrite import ReadBack, bucket_rewrite
+from logkeep.kafka.datasets.documents import DatasetDocument, put_document
 from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.datasets.values import ExportedLog
 from logkeep.kafka.record.dataset_version import FOLDER
 from logkeep.store.directory import opened_below, opened_root, os_errors_about
 from logkeep.store.local import LocalStore
@@ -20,15 +26,54 @@ _REPLACED = ".replaced"
 _EXCHANGE = 2
 
 
-def rewrite_target(target: DatasetTarget) -> DatasetTarget:
-    """An empty place beside the dataset. Raises UsageError for a bucket."""
-    if target.directory is None:
-        raise UsageError(
-            "topics cannot be exchanged in a bucket", subject=target.url, remedy="export the topic to another prefix"
-        )
+class Rewrite(Protocol):
+    @property
+    def beside(self) -> DatasetTarget:
+        """Where topics are written anew."""
+
+    def finish(self, written: Sequence[ExportedLog], document: DatasetDocument, begun: DatasetDocument) -> None:
+        """Exchange them with the old ones, and put the document in place of the one that the run has begun with."""
+
+
+@contextmanager
+def rewriting(
+    target: DatasetTarget, topics: Sequence[str], root: Callable[[str], str], read_back: ReadBack
+) -> Iterator[Rewrite]:
+    """`root`: the prefix of a topic. Without topics nothing is written anew."""
+    prefixes = [root(topic) for topic in topics]
+    if not topics:
+        yield _Plain(target)
+    elif target.directory is not None:
+        yield _InDirectory(target, prefixes)
+    else:
+        with bucket_rewrite(target, topics, prefixes, read_back) as found:
+            yield found
+
+
+class _Plain:
+    def __init__(self, target: DatasetTarget) -> None:
+        self._target = self.beside = target
+
+    def finish(self, written: Sequence[ExportedLog], document: DatasetDocument, begun: DatasetDocument) -> None:
+        put_document(self._target, document, begun)
+
+
+class _InDirectory:
+    def __init__(self, target: DatasetTarget, prefixes: Sequence[str]) -> None:
+        self._target, self._prefixes = target, prefixes
+        self.beside = _empty_place(target)
+
+    def finish(self, written: Sequence[ExportedLog], document: DatasetDocument, begun: DatasetDocument) -> None:
+        for prefix in self._prefixes:
+            _exchange_topic(self._target, self.beside, prefix)
+        remove_rewritten(self._target)
+        put_document(self._target, document, begun)
+
+
+def _empty_place(target: DatasetTarget) -> DatasetTarget:
     remove_rewritten(target)
-    root = target.directory / FOLDER / _REWRITE
-    with opened_root(target.directory) as top, opened_below(top, [FOLDER, _REWRITE], create=True):
+    root = _directory(target) / FOLDER / _REWRITE
+    with opened_root(_directory(target)) as top, opened_below(top, [FOLDER, _REWRITE], create=True):
         return DatasetTarget(LocalStore(root), root)
 
 
@@ -43,7 +88,7 @@ def remove_rewritten(target: DatasetTarget) -> None:
             return
 
 
-def exchange(target: DatasetTarget, rewritten: DatasetTarget, prefix: str) -> None:
+def _exchange_topic(target: DatasetTarget, rewritten: DatasetTarget, prefix: str) -> None:
     """Put the new directory in the place of the old one, in one step. `prefix`: of the topic, such as `orders/`."""
     *above, leaf = prefix.removesuffix("/").split("/")
     root, new = _directory(target), _directory(rewritten)
@@ -74,5 +119,5 @@ def _exchange(fresh: int, old: int, leaf: str) -> None:
 
 
 def _directory(target: DatasetTarget) -> Path:
-    assert target.directory is not None  # noqa: S101 - `rewrite_target` refuses buckets
+    assert target.directory is not None  # noqa: S101 - buckets have another class
     return target.directory

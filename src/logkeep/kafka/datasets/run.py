@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from logkeep.errors import StoreLocationMissing, TargetUnsafe
+from logkeep.kafka.datasets.bucket_rewrite import ReadBack, exchanged_now, settle
 from logkeep.kafka.datasets.dataset_lock import locked
 from logkeep.kafka.datasets.deletion_rule import JudgedExport, judge_export, unproven_findings
 from logkeep.kafka.datasets.documents import (
@@ -20,6 +21,7 @@ from logkeep.kafka.datasets.documents import (
     put_document,
     read_document,
     topic_rules,
+    without_logs,
 )
 from logkeep.kafka.datasets.export_task import ExportUnit, RecordSource, export_logs
 from logkeep.kafka.datasets.format_table import dataset_format
@@ -32,7 +34,7 @@ from logkeep.kafka.datasets.plan import (
     refuse_partial_rewrites,
     refuse_unknown_rewrites,
 )
-from logkeep.kafka.datasets.rewrite import exchange, remove_rewritten, rewrite_target
+from logkeep.kafka.datasets.rewrite import Rewrite, remove_rewritten, rewriting
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.units import bundled
 from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, ExportResult, LogToExport
@@ -95,10 +97,12 @@ class ExportDone:
 
 @dataclass
 class DatasetExport:
-    """Exports into one dataset. `create` makes the place of a dataset in a directory."""
+    """Exports into one dataset. `create` makes the place of a dataset in a directory; `read_back` reads topics that
+    were written anew, before they replace the old ones of a bucket."""
 
     target: DatasetTarget
     options: ExportOptions
+    read_back: ReadBack
     create: Callable[[], None] = lambda: None
     _positions: dict[DatasetLog, Mapping[str, int]] = field(default_factory=dict)
     """What group files have, as earlier rounds wrote them."""
@@ -109,6 +113,11 @@ class DatasetExport:
 
     def prepare(self, source: ExportSource) -> PreparedExport:
         """Plan a run. Writes nothing, and refuses what a run would refuse."""
+        if (error := exchanged_now(self.target)) is not None:
+            raise error
+        return self._prepared(source)
+
+    def _prepared(self, source: ExportSource) -> PreparedExport:
         facts, url = source.facts, self.target.url
         wanted = DatasetDocument(
             format=self.options.format,
@@ -128,15 +137,21 @@ class DatasetExport:
 
     def run(self, source: ExportSource, engine_for: EngineFor) -> ExportDone:
         """Raises errors of the source and of the target; what is complete by then stays in the dataset."""
-        self.prepare(source)  # refuses before anything is created
+        if exchanged_now(self.target) is None:
+            self._prepared(source)  # refuses before anything is created
         self.create()
         with locked(self.target):
+            settle(self.target)
             remove_rewritten(self.target)
-            prepared = self.prepare(source)
+            prepared = self._prepared(source)
             begun = self._begun(prepared)
             put_document(self.target, begun)
-            done = self._write(source, prepared, engine_for)
-            return self._noted_down(source, prepared, begun, done)
+            topics = sorted({each.log.topic for each in prepared.plan.logs} & set(self.options.rewrite))
+            with rewriting(self.target, topics, self.form.root, self.read_back) as rewrite:
+                done = self._write(source, prepared, engine_for, rewrite)
+                document, ended = self._noted_down(source, prepared, done)
+                rewrite.finish(tuple(done.values()), document, begun)
+            return ended
 
     def _begun(self, prepared: PreparedExport) -> DatasetDocument:
         facts, logs = prepared.facts, prepared.plan.logs
@@ -165,18 +180,13 @@ class DatasetExport:
         return self.form.find_end(self.target, log)
 
     def _write(
-        self, source: ExportSource, prepared: PreparedExport, engine_for: EngineFor
+        self, source: ExportSource, prepared: PreparedExport, engine_for: EngineFor, rewrite: Rewrite
     ) -> dict[DatasetLog, ExportedLog]:
-        rewritten = {each for each in prepared.plan.logs if each.log.topic in self.options.rewrite}
-        beside = rewrite_target(self.target) if rewritten else self.target
-        new = [each for each in prepared.plan.new if each not in rewritten]
+        anew = [each for each in prepared.plan.logs if each.log.topic in self.options.rewrite]
+        new = [each for each in prepared.plan.new if each.log.topic not in self.options.rewrite]
         done = self._exported(source, self.target, new, engine_for)
-        if rewritten:
-            done |= self._exported(source, beside, [p for p in prepared.plan.logs if p in rewritten], engine_for)
-        self._put_groups(prepared, done, beside)
-        for topic in sorted({each.log.topic for each in rewritten}):
-            exchange(self.target, beside, self.form.root(topic))
-        remove_rewritten(self.target)
+        done |= self._exported(source, rewrite.beside, anew, engine_for)
+        self._put_groups(prepared, done, rewrite.beside)
         return done
 
     def _exported(
@@ -224,12 +234,9 @@ class DatasetExport:
             )
 
     def _noted_down(
-        self,
-        source: ExportSource,
-        prepared: PreparedExport,
-        begun: DatasetDocument,
-        done: Mapping[DatasetLog, ExportedLog],
-    ) -> ExportDone:
+        self, source: ExportSource, prepared: PreparedExport, done: Mapping[DatasetLog, ExportedLog]
+    ) -> tuple[DatasetDocument, ExportDone]:
+        """The document of a dataset that has all of this, and the result of the run."""
         known = _noted(prepared.document)
         before = topic_rules(prepared.document)
         judged: dict[LogToExport, JudgedExport] = {}
@@ -241,10 +248,10 @@ class DatasetExport:
             rule = None if fresh else before.get(each.log.topic)
             judged[each] = judge_export(counted, done.get(each.log), note, prepared.facts, rule)
             notes.append(_note(each, done.get(each.log), note, judged[each], source))
-        document = joined_document(prepared.document, prepared.wanted, prepared.facts, notes)
-        put_document(self.target, document, begun)
+        others = without_logs(prepared.document, self.options.rewrite)
+        document = joined_document(others, prepared.wanted, prepared.facts, notes)
         logs = tuple(done.values())
-        return ExportDone(
+        return document, ExportDone(
             prepared,
             logs,
             tuple(_holes(prepared.plan.logs, done)),

@@ -97,5 +97,9 @@ def _locked_if_taken(name: str) -> Iterator[None]:
     try:
         yield
     except (AlreadyExists, ObjectMissing, VersionMismatch) as error:
-        remedy = "wait for it, then run again; the next run continues where the dataset ends"
-        raise Locked("another run writes this dataset", subject=name, remedy=remedy) from error
+        raise writes_meanwhile(name) from error
+
+
+def writes_meanwhile(name: str) -> Locked:
+    remedy = "wait for it, then run again; the next run continues where the dataset ends"
+    return Locked("another run writes this dataset", subject=name, remedy=remedy)

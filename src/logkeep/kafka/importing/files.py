@@ -28,7 +28,7 @@ AVRO, PARQUET, TRIVADIS = "avro", "parquet", "trivadis"
 _DOCUMENTED = re.compile(r"topics/([^/]+)/partition=(\d{1,10})/([^/]+)\+(\d{1,10})-(\d{1,20})\.(data|parquet)")
 _EMPTY = re.compile(r"topics/([^/]+)/partition=(\d{1,10})/_empty")
 _REAL = re.compile(r"([^/]+)/(?:([^/]+)/)?(\d{1,10})/[^/]+-(\d{15,19})\.avro")
-_REMEDY = "the file was changed, or belongs to another dataset; nothing was imported"
+_REMEDY = "the file was changed, or belongs to another dataset"
 _UNKNOWN = ("topic ids, configs and numbers of replicas", "leader epochs, producers and transactions")
 _LABELS = {
     AVRO: ToolLabel(AVRO, "Logkeep, or another writer of these Avro files", unknown=_UNKNOWN),

@@ -26,7 +26,7 @@ MANIFEST, GROUPS = "manifest.json", "consumer-groups-snapshot.json"
 _DOCUMENT_LIMIT, LARGEST_SEGMENT_BYTES = 512 << 20, 1 << 30
 """A segment is as large as the tool was configured; its default is 128 MB."""
 _KEY = re.compile(r"topics/([^/]+)/partition=(\d{1,10})/segment-(\d{20})\.bin(\.zst|\.lz4)?")
-_REMEDY = "copy the archive again from where the tool wrote it; nothing was imported"
+_REMEDY = "copy the archive again from where the tool wrote it"
 _T = TypeVar("_T")
 
 

@@ -9,6 +9,7 @@ from logkeep.kafka.importing import files, kafka_backup_v1, oso
 from logkeep.kafka.importing.dataset_document import with_document
 from logkeep.kafka.importing.plan import check_topic_name
 from logkeep.kafka.importing.reader import DatasetReader
+from logkeep.kafka.record.dataset_exchange import refuse_exchanging
 from logkeep.store.base import ObjectInfo, Store
 
 AUTO = "auto"
@@ -44,6 +45,7 @@ def open_dataset(store: Store, wanted: str = AUTO) -> DatasetReader:
 
 def open_listed(store: Store, objects: Sequence[ObjectInfo], wanted: str = AUTO) -> DatasetReader:
     """The same for objects that are listed already."""
+    refuse_exchanging(store, objects)
     fitting = [name for name, (fits, _) in _FORMATS.items() if wanted in {AUTO, name} and fits(objects)]
     if len(fitting) > 1:
         raise UsageError(

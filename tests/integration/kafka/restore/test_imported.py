@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.kafka.datasets.format_table import FORMAT_NAMES
 from tests.integration.kafka.restore.scene import Scene, bounds, group_positions, troubles
 from tests.support.datasets.oso_files import with_own_headers, write_archive
 from tests.support.datasets.v1_files import HandRecord, write_partition
@@ -74,10 +75,11 @@ def test_an_archive_of_oso_comes_back_through_a_scratch_repository(scene: Scene,
     assert "--from names what is restored" in said
 
 
-def test_a_cluster_goes_through_a_dataset_and_comes_back(scene: Scene, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", FORMAT_NAMES)
+def test_a_cluster_goes_through_a_dataset_and_comes_back(scene: Scene, tmp_path: Path, form: str) -> None:
     """Aborted transactions, null and empty, repeated headers: 0 differences for a read-committed consumer."""
-    topic = scene.topics.create("through-a-dataset", 2, {"retention.ms": "-1"})
-    producer = scene.topics.producer(transactional_id="through-a-dataset")
+    topic = scene.topics.create(f"through-{form}", 2, {"retention.ms": "-1"})
+    producer = scene.topics.producer(transactional_id=topic)
     producer.init_transactions(30)
     headers: list[tuple[str, str | bytes | None]] = [("a", b"1"), ("a", None), ("", b"")]
     for end in (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction):
@@ -89,9 +91,9 @@ def test_a_cluster_goes_through_a_dataset_and_comes_back(scene: Scene, tmp_path:
         end(30)
     words = ("--bootstrap-servers", scene.kafka.bootstrap, "--topics", topic)
     dataset = tmp_path / "dataset"
-    scene.commands.json("kafka", "backup", *words, "--format", "kafka-backup-v1", "--to", str(dataset))
-    scene.commands.json("kafka", "import", str(dataset), "--source", "through")
-    restored = scene.restore("--source", "through", "--offsets", "preserve", "--keep-all")
+    scene.commands.json("kafka", "backup", *words, "--format", form, "--to", str(dataset))
+    scene.commands.json("kafka", "import", str(dataset), "--source", form)
+    restored = scene.restore("--source", form, "--offsets", "preserve", "--keep-all")
     assert not troubles(restored)
     assert len(seen(scene.kafka.bootstrap, topic, 0)) == 18
     assert seen(scene.target.bootstrap, topic, 0) == seen(scene.kafka.bootstrap, topic, 0)

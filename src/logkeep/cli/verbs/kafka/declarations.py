@@ -371,7 +371,7 @@ SHOW_RECORDS = Declaration(
         click.Argument(["records"], metavar="TOPIC[:PARTITION[:OFFSET]]"),
         click.Argument(["backup"], metavar="[ID]", default="latest"),
     ),
-    exits=(10, *STORE_EXITS),
+    exits=(10, 50, *STORE_EXITS),
     examples=(
         "logkeep kafka show orders:3:81726",
         "logkeep kafka show orders --last 5",

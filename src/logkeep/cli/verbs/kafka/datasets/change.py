@@ -8,7 +8,7 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
-from logkeep.cli.verbs.kafka.datasets.existing_dataset import existing_dataset
+from logkeep.cli.verbs.kafka.datasets.existing_dataset import existing_dataset, settle_dataset
 from logkeep.cli.verbs.kafka.datasets.upkeep_declarations import PRUNE, REINDEX
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.config.options import EXCLUDE, OLDER_THAN, SOURCE_RETENTION, TOPICS
@@ -58,6 +58,8 @@ def _reindex_code(report: ReindexReport) -> int:
 
 @verb(REINDEX, report=ReindexReport, text=_reindex_text, exit_code=_reindex_code)
 def reindex(run: Run, url: str) -> ReindexReport:
+    if not run.dry_run:
+        settle_dataset(run, url)
     dataset = existing_dataset(run, url)
     if not dataset.v1:
         raise UsageError(f"a dataset in the format {dataset.format} has no index", subject=dataset.target.url)
@@ -130,6 +132,8 @@ def _prune_text(report: DatasetPruneReport, look: TerminalStyle) -> str:
 def prune(run: Run, url: str) -> DatasetPruneReport:
     if (run[OLDER_THAN] is None) != _by_source(run):
         raise UsageError("the limit is not clear", remedy="pass either --older-than 7d or --source-retention")
+    if not run.dry_run:
+        settle_dataset(run, url)
     dataset = existing_dataset(run, url)
     if run.dry_run:
         return _prune_report(run, dataset, list(_planned(run, dataset)))

@@ -7,13 +7,14 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
-from logkeep.cli.verbs.kafka.datasets.existing_dataset import existing_dataset
+from logkeep.cli.verbs.kafka.datasets.existing_dataset import existing_dataset, settle_exchange
 from logkeep.cli.verbs.kafka.datasets.upkeep_declarations import INFO, VERIFY
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.config.options import ALL
 from logkeep.kafka.dataset_upkeep.contents import DatasetPartition, contents_of
 from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset
-from logkeep.kafka.dataset_upkeep.verify import CheckedPartition, check_partition, check_v1, exit_code, missing_records
+from logkeep.kafka.dataset_upkeep.read_back import checked_partitions
+from logkeep.kafka.dataset_upkeep.verify import CheckedPartition, exit_code, missing_records
 from logkeep.model.findings import Finding
 
 _SHOWN = 40
@@ -52,6 +53,7 @@ def _verified_code(report: DatasetVerifyReport) -> int:
 
 @verb(VERIFY, report=DatasetVerifyReport, text=_verified_text, exit_code=_verified_code)
 def verify(run: Run, url: str) -> DatasetVerifyReport:
+    settle_exchange(run, url)
     dataset = existing_dataset(run, url)
     checked = list(_checked(run, dataset))
     other = dataset.reader.findings if dataset.reader is not None else ()
@@ -72,19 +74,12 @@ def _checked(run: Run, dataset: ExistingDataset) -> Iterator[CheckedPartition]:
     progress.start("verify", dataset.records_bytes, total)
     done_bytes = 0
     try:
-        for done, each in enumerate(_partitions(dataset), 1):
+        for done, each in enumerate(checked_partitions(dataset), 1):
             done_bytes += each.size_bytes
             progress.update(done_bytes, done, 0)
             yield each
     finally:
         progress.finish()
-
-
-def _partitions(dataset: ExistingDataset) -> Iterator[CheckedPartition]:
-    for (topic, number), files in dataset.v1.items():
-        yield check_v1(dataset.target.store, topic, number, files)
-    for each in dataset.reader.partitions if dataset.reader is not None else ():
-        yield check_partition(each)
 
 
 def _verified(each: CheckedPartition) -> VerifiedPartition:

@@ -1,6 +1,8 @@
 """What the settings say about a dataset: where it is, its format, and what is exported into it."""
 
+from collections.abc import Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.wiring import opened_store, use_directories
@@ -26,6 +28,9 @@ from logkeep.kafka.datasets.sources.selection import ExportSelection
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.store.access import create_place, local_root
 
+if TYPE_CHECKING:
+    from logkeep.kafka.dataset_upkeep.verify import CheckedPartition
+
 
 def wanted_export(run: Run) -> DatasetExport:
     """Raises UsageError if --format or --to is missing."""
@@ -38,7 +43,14 @@ def wanted_export(run: Run) -> DatasetExport:
     if root is not None:
         use_directories(run, root, written=True)
     options = ExportOptions(name, run[ISOLATION], _files(run, name), run[REWRITE])
-    return DatasetExport(DatasetTarget(opened_store(run, url), root), options, partial(create_place, url))
+    target = DatasetTarget(opened_store(run, url), root)
+    return DatasetExport(target, options, _read_back, partial(create_place, url))
+
+
+def _read_back(target: DatasetTarget) -> "Iterable[CheckedPartition]":
+    from logkeep.kafka.dataset_upkeep.read_back import read_back  # noqa: PLC0415 - Arrow, slow to load
+
+    return read_back(target)
 
 
 def _files(run: Run, name: str) -> DatasetOptions:

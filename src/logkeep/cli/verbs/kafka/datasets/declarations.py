@@ -11,7 +11,9 @@ from logkeep.config.options import (
     DATASET_FORMAT,
     DATASET_URL,
     ENGINE_OPTIONS,
+    FOLLOW,
     INTERNAL,
+    INTERVAL,
     ISOLATION,
     LIMIT_DOWNLOAD,
     LIMIT_UPLOAD,
@@ -35,7 +37,8 @@ EXPORT = Declaration(
     Of a compacted topic a dataset may keep a key that was deleted at the source. Where that is possible the run ends
     with 2; --rewrite TOPIC writes the topic anew and replaces the old one.
 
-    `kafka backup --format` writes the same from a cluster, without a repository.
+    With --follow each round exports what the newest backup has by then. `kafka backup --format` writes the same from a
+    cluster, without a repository.
     """,
     options=(
         *STORE_OPTIONS,
@@ -49,6 +52,8 @@ EXPORT = Declaration(
         AVRO_SCHEMA,
         AVRO_CODEC,
         ALLOW_GAPS,
+        FOLLOW,
+        INTERVAL,
         SEGMENT_BYTES,
         *ENGINE_OPTIONS,
         LIMIT_DOWNLOAD,
@@ -62,6 +67,6 @@ EXPORT = Declaration(
     examples=(
         "logkeep kafka export latest --format kafka-backup-v1 --to /srv/dataset",
         "logkeep kafka export --format kafka-backup-v1 --to s3://bucket/dataset --topics 'orders.*' --dry-run",
-        "logkeep kafka export --format parquet --to /srv/tables",
+        "logkeep kafka export --format parquet --to /srv/tables --follow --interval 10m",
     ),
 )

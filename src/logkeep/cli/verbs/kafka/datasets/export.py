@@ -7,6 +7,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.kafka.datasets.dataset_settings import wanted_export, wanted_logs
 from logkeep.cli.verbs.kafka.datasets.declarations import EXPORT
+from logkeep.cli.verbs.kafka.datasets.followed_export import followed_export
 from logkeep.cli.verbs.kafka.datasets.report import (
     KafkaExportReport,
     dataset_code,
@@ -15,12 +16,17 @@ from logkeep.cli.verbs.kafka.datasets.report import (
     plan_report,
 )
 from logkeep.cli.wiring import chosen_engine, chosen_source, refuse_contradictions
-from logkeep.config.options import ALLOW_GAPS, ISOLATION
-from logkeep.kafka.datasets.run import LABEL
+from logkeep.config.options import ALLOW_GAPS, FOLLOW, ISOLATION
+from logkeep.errors import UsageError
+from logkeep.kafka.datasets.run import LABEL, DatasetExport, ExportDone
 from logkeep.kafka.datasets.sources.export_sources import BackupSource
 from logkeep.kafka.scan.open_backup import open_backup
 from logkeep.kafka.scan.values import ScanIsolation
 from logkeep.kinds import KAFKA, require_kind
+from logkeep.model.work import EngineFor
+from logkeep.repository.chain.commits import SourceRef
+
+LATEST = "latest"
 
 
 def _text(report: KafkaExportReport, look: TerminalStyle) -> str:
@@ -34,6 +40,8 @@ def export(run: Run, backup: str) -> KafkaExportReport:
     task = wanted_export(run)
     place = chosen_source(run)
     require_kind(place, KAFKA)
+    if run[FOLLOW]:
+        return _followed(run, task, place, backup)
     with open_backup(place, backup, "export", run.clock, run.token) as view:
         source = BackupSource.of(view, wanted_logs(run), ScanIsolation(run[ISOLATION]))
         if run.dry_run:
@@ -42,3 +50,18 @@ def export(run: Run, backup: str) -> KafkaExportReport:
             done = task.run(source, lambda size_bytes: chosen_engine(run, size_bytes, work=LABEL))
             report = dataset_report(done, task.target.url, allow_gaps=run[ALLOW_GAPS])
     return KafkaExportReport(**msgspec.structs.asdict(report), source=place.source, id=view.entry.id)
+
+
+def _followed(run: Run, task: DatasetExport, place: SourceRef, backup: str) -> KafkaExportReport:
+    """Each round exports what the newest backup has by then."""
+    if backup != LATEST:
+        raise UsageError("--follow exports the newest backup in every round", subject=backup, remedy="leave the id out")
+    newest = list[int]()
+
+    def one_round(engines: EngineFor) -> ExportDone:
+        with open_backup(place, LATEST, "export", run.clock, run.token) as view:
+            newest[:] = [view.entry.id]
+            return task.run(BackupSource.of(view, wanted_logs(run), ScanIsolation(run[ISOLATION])), engines)
+
+    report = followed_export(run, task, one_round)
+    return KafkaExportReport(**msgspec.structs.asdict(report), source=place.source, id=newest[-1])

@@ -21,11 +21,12 @@ VERIFY = Declaration(
 
     Findings name the file and the byte. Records that an index lists and that cannot be read are damage (10), segments
     that are listed and missing are a gap (21); leading ones that are missing have expired. Everything else is a warning
-    (2): the records are there, and `kafka dataset reindex` repairs the index.
+    (2): the records are there, and `kafka dataset reindex` repairs the index. If a run was killed while it exchanged
+    topics of a bucket (--rewrite), the exchange is completed first; it is the only thing that this command writes.
     """,
     options=(ALL, LIMIT_DOWNLOAD, RETRY_FOR, PROGRESS),
     arguments=_URL,
-    exits=(2, 10, 21, 43, *STORE_EXITS),
+    exits=(2, 10, 21, 43, 50, *STORE_EXITS),
     examples=("logkeep kafka dataset verify /srv/dataset", "logkeep kafka dataset verify s3://bucket/dataset --json"),
 )
 INFO = Declaration(
@@ -35,7 +36,7 @@ INFO = Declaration(
     """,
     options=(ALL, RETRY_FOR),
     arguments=_URL,
-    exits=(10, 43, *STORE_EXITS),
+    exits=(10, 43, 50, *STORE_EXITS),
     examples=("logkeep kafka dataset info /srv/dataset",),
 )
 REINDEX = Declaration(

@@ -1,0 +1,19 @@
+"""Every partition of a dataset, read and checked: for `verify`, and for topics that were written anew."""
+
+from collections.abc import Iterator
+
+from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset, open_existing
+from logkeep.kafka.dataset_upkeep.verify import CheckedPartition, check_partition, check_v1
+from logkeep.kafka.datasets.target import DatasetTarget
+
+
+def checked_partitions(dataset: ExistingDataset) -> Iterator[CheckedPartition]:
+    for (topic, number), files in dataset.v1.items():
+        yield check_v1(dataset.target.store, topic, number, files)
+    for each in dataset.reader.partitions if dataset.reader is not None else ():
+        yield check_partition(each)
+
+
+def read_back(target: DatasetTarget) -> Iterator[CheckedPartition]:
+    """Raises what `open_existing` raises."""
+    yield from checked_partitions(open_existing(target))
