@@ -344,6 +344,7 @@ def test_a_topic_that_another_run_has_continued_meanwhile_is_not_exchanged() -> 
         _journal(ExchangeState.EXCHANGING, prefixes=("../",)),
         _journal(ExchangeState.WRITING, run="a/b"),
     ],
+    ids=("cut off", "without state", "the whole dataset", "our own folder", "above the dataset", "run with a slash"),
 )
 def test_a_journal_that_would_delete_something_else_is_refused(journal: bytes) -> None:
     bucket = begun("avro")
