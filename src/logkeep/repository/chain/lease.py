@@ -81,8 +81,8 @@ def lease_state(document: LeaseDocument, now: datetime, here: Owner) -> LeaseSta
 
 def unchanged_at_most(document: LeaseDocument) -> timedelta:
     """How long a live holder can leave this document unchanged, at most: from its acquisition to its expiry, and a
-    third of that. The lifetime itself is not stored. Each renewal moves the expiry, so this is longer than needed for
-    a holder that renewed often, and never shorter. Such a lease is acquired by its expiry, unless clocks differ."""
+    third of that. The lifetime itself is not stored. Renewals move the expiry, so this is longer than needed for a
+    holder that renewed often, and never shorter. Such a lease is acquired by its expiry, unless clocks differ."""
     life = datetime.fromisoformat(document.expires) - datetime.fromisoformat(document.acquired)
     return life + min(life / 3, timedelta(minutes=3))
 
@@ -124,9 +124,18 @@ def read_lease(place: SourceRef) -> tuple[LeaseDocument, str] | None:
 class Lease:
     """A lease that we hold. `confirm` before anything that cannot be undone."""
 
-    def __init__(self, place: SourceRef, document: LeaseDocument, version: str, clock: Clock, ttl: timedelta) -> None:
+    def __init__(
+        self,
+        place: SourceRef,
+        document: LeaseDocument,
+        version: str,
+        clock: Clock,
+        ttl: timedelta,
+        monotonic: Callable[[], float],
+    ) -> None:
         self._place, self._document, self._version = place, document, version
-        self._clock, self._ttl = clock, ttl
+        self._clock, self._ttl, self._monotonic = clock, ttl, monotonic
+        self._acquired, self._began_s = datetime.fromisoformat(document.acquired), monotonic()
         self._guard = threading.Lock()
         self._lost: str | None = None
 
@@ -167,7 +176,7 @@ class Lease:
         with self._guard:
             try:
                 self._check_own()
-                self._put(lambda found: msgspec.structs.replace(found, expires=self._expiry(found, self._ttl / 3)))
+                self._put(lambda found: msgspec.structs.replace(found, expires=self._expiry(found)))
             except LeaseLost:
                 return False
             except StoreError:
@@ -192,11 +201,14 @@ class Lease:
                 _unreleased.add(self.run)
                 raise
 
-    def _expiry(self, found: LeaseDocument, step: timedelta = _SMALLEST_STEP) -> str:
-        """Later than before, also if the clock of this host was set back: otherwise its life would look shorter than it
-        is, and a waiting process would acquire the lease of a run that renews it."""
-        wanted, before = self._clock() + self._ttl, datetime.fromisoformat(found.expires)
-        return rfc3339(wanted if wanted > before else before + step)
+    def _expiry(self, found: LeaseDocument) -> str:
+        """By the later of two times: the clock of this host, and the acquisition with what was counted since. A clock
+        that is set back makes no lease of a live run look expired, and one that was ahead for a while keeps it no
+        longer once it is right again."""
+        counted = self._acquired + timedelta(seconds=self._monotonic() - self._began_s)
+        expires = rfc3339(max(self._clock(), counted) + self._ttl)
+        # Waiting processes see a renewal by its version, which may be a hash of the bytes.
+        return expires if expires != found.expires else rfc3339(datetime.fromisoformat(expires) + _SMALLEST_STEP)
 
     def _check_own(self) -> None:
         if self._lost is not None:
@@ -276,7 +288,7 @@ def acquire(
         expires=rfc3339(now + ttl),
         head=found[0].head if found else NOTHING_SEEN,
     )
-    return Lease(place, document, _claim(place, document, found), clock, ttl)
+    return Lease(place, document, _claim(place, document, found), clock, ttl, monotonic)
 
 
 def _abandoned(place: SourceRef, found: tuple[LeaseDocument, str], began_s: float, read_s: float) -> bool:

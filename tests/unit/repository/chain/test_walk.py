@@ -174,6 +174,24 @@ def test_a_holder_that_renews_for_hours_keeps_its_lease_although_its_clock_is_se
     holder.confirm()
 
 
+def test_a_clock_that_was_ahead_for_a_while_keeps_the_lease_no_longer(lab: Lab) -> None:
+    """A day ahead during one renewal. The holder is killed at 600 seconds."""
+    seconds, began = [0.0], lab.now
+
+    def own_clock() -> datetime:
+        return began + timedelta(seconds=seconds[0]) + timedelta(days=1 if seconds[0] == 100 else 0)
+
+    holder = acquire(lab.place, this_process("a"), "backup", own_clock, DEFAULT_TTL, lambda: seconds[0])
+    for second in range(100, 700, 100):
+        seconds[0] = float(second)
+        assert holder.renew()
+    lab.now = began + timedelta(minutes=14)
+    with pytest.raises(Locked):
+        acquire(lab.place, this_process("b"), "prune", lab.clock, DEFAULT_TTL, lambda: 840.0)
+    lab.now = began + timedelta(minutes=18, seconds=1)
+    acquire(lab.place, this_process("b"), "prune", lab.clock, DEFAULT_TTL, lambda: 1081.0)
+
+
 def test_a_renewal_keeps_the_head_that_a_pin_stored(lab: Lab) -> None:
     backup = lab.back_up({0: 4})
     with writing(lab.place, "backup", lab.clock, lab.token) as session:
