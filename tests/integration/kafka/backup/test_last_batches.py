@@ -8,9 +8,11 @@ import pytest
 from confluent_kafka import TopicPartition as Place
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.kafka.backup import assemble
 from logkeep.kafka.backup.continuity.archived_batch import header_of
 from logkeep.kafka.backup.continuity.last_batches import BatchRequest, bundled, fetch_again
 from logkeep.kafka.backup.continuity.past_check import LeaderBatch
+from logkeep.kafka.backup.units import RangeResult
 from logkeep.kafka.backup.values import KafkaBackupDone
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
@@ -125,13 +127,17 @@ def test_what_the_cleaner_left_of_the_last_archived_batch_decides(
     assert _codes(archive.back_up(rewritten, removed)) == [], "the next run compares a newer batch"
 
 
+def _unnamed(copied: RangeResult) -> RangeResult:
+    return msgspec.structs.replace(copied, last_batch=None)
+
+
 def test_an_archive_of_an_older_release_is_continued(
     topics: Matrix, archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its records do not name the last batches: they are read once from the log objects."""
-    topic = fill(topics, "older", 2, 60)
+    topic, last_ranges = fill(topics, "older", 2, 60), assemble._last_ranges
     with monkeypatch.context() as older:
-        older.setattr("logkeep.kafka.backup.assemble._last_batches", lambda _: {})
+        older.setattr(assemble, "_last_ranges", lambda done: {log: _unnamed(r) for log, r in last_ranges(done).items()})
         first = archive.back_up(topic)
     assert [r.last_batch for r in archive.record(first.entry.id).logs] == [None, None]
     add(topics, topic, 1, 20)

@@ -12,12 +12,14 @@ from logkeep.application.kafka_log.kafka_log import KafkaLog
 from logkeep.application.kafka_log.log_topics import ApplicationTopics, ensure_topics
 from logkeep.checkpoint.conformance.log_checks import run_log_checks
 from logkeep.checkpoint.file_log.file_log import FileLog
+from logkeep.checkpoint.partition_copy import PartitionCopy
 from logkeep.checkpoint.records import command
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import PartitionFenced, TargetUnsafe
 from logkeep.model.time import utc_now
 from tests.support.kafka.application_processes import killed_itself
 from tests.support.kafka.bank_on_kafka import BankOnKafka
+from tests.support.processes import wait_for
 from tests.support.running_application import copies, ended
 
 pytestmark = pytest.mark.xdist_group("kafka-restore")
@@ -85,12 +87,17 @@ def test_s2_s3_s5_s7_leaders_on_kafka_whose_state_is_kept(kafka: EmbeddedKafka, 
     with bank.running("data"):
         for partition in (0, 1):
             bank.port.create(partition, create)
-        assert ended(bank.place, 6).state == "completed"
-        first, second = (copy for copy in copies(bank.place, 6) if copy.partition == 0)
+        assert ended(bank.place, 6).state == "completed"  # by the copy that was left; the new leader makes another one
+        wait_for(lambda: len(_copies_of_first(bank)) == 2, "the copy of the new leader")
+        first, second = _copies_of_first(bank)
         assert first.term < second.term
         assert first.state_digest == second.state_digest
         assert (first.position, first.cut_end) == (second.position, second.cut_end)
         assert bank.port.state("a0") == b"\xfe"
+
+
+def _copies_of_first(bank: BankOnKafka) -> list[PartitionCopy]:
+    return [copy for copy in copies(bank.place, 6) if copy.partition == 0]
 
 
 def _check_store_errors(bank: BankOnKafka) -> None:
