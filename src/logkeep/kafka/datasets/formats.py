@@ -50,6 +50,8 @@ class DatasetEnd:
 
     unfinished: bool = False
     """A killed run left something that a writer has to cut off, list or remove, also if nothing is new."""
+    starts: tuple[int, ...] = ()
+    """Offsets of the first records of its files, by their names; only of formats that have no index of their files."""
 
     @property
     def next(self) -> int | None:
@@ -68,6 +70,8 @@ class WrittenPart:
     """Offsets of the first and the last record; -1 if none was written."""
     not_held: Mapping[str, int] = field(default_factory=dict)
     """How many records have something that the format or its schema has no place for, by kind."""
+    starts: tuple[int, ...] = ()
+    """As `DatasetEnd.starts`, of the new files."""
 
 
 class PartitionWriter(Protocol):

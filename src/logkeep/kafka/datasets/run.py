@@ -21,6 +21,7 @@ from logkeep.kafka.datasets.documents import (
     put_document,
     read_document,
     topic_rules,
+    with_files,
     without_logs,
 )
 from logkeep.kafka.datasets.export_task import ExportUnit, RecordSource, export_logs
@@ -78,6 +79,8 @@ class PreparedExport:
     wanted: DatasetDocument
     facts: ExportableLogs
     plan: ExportPlan
+    ends: Mapping[DatasetLog, DatasetEnd]
+    """What the dataset has of each log; nothing of those that are written anew."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ class DatasetExport:
         refuse_other_histories(document, facts, self.options.rewrite, url)
         noted = {log: note for log, note in _noted(document).items() if log.topic not in self.options.rewrite}
         ends = {each.log: self._end(each.log, document) for each in facts.logs}
-        return PreparedExport(document, wanted, facts, plan_export(facts, ends, noted, url))
+        return PreparedExport(document, wanted, facts, plan_export(facts, ends, noted, url), ends)
 
     def run(self, source: ExportSource, engine_for: EngineFor) -> ExportDone:
         """Raises errors of the source and of the target; what is complete by then stays in the dataset."""
@@ -247,7 +250,8 @@ class DatasetExport:
             counted = _with_burials(each, note, source)
             rule = None if fresh else before.get(each.log.topic)
             judged[each] = judge_export(counted, done.get(each.log), note, prepared.facts, rule)
-            notes.append(_note(each, done.get(each.log), note, judged[each], source))
+            new = _note(each, done.get(each.log), note, judged[each], source)
+            notes.append(with_files(new, note, prepared.ends[each.log], done.get(each.log)))
         others = without_logs(prepared.document, self.options.rewrite)
         document = joined_document(others, prepared.wanted, prepared.facts, notes)
         logs = tuple(done.values())
