@@ -45,6 +45,8 @@ class DatasetEnd:
     """Whether the partition is part of the dataset, also without records."""
     last: int | None = None
     """The offset of the last record; None if there is none."""
+    first: int | None = None
+    """The offset of the first record, by the name of its file."""
     records_bytes: int = 0
     """Of files with records, as far as that is known without reading them."""
 

@@ -53,7 +53,7 @@ class RecordFiles:
         if files is None:
             return DatasetEnd(joined=is_empty)
         last = self._last_offset(target, log, files)
-        return DatasetEnd(joined=True, last=last, records_bytes=size, starts=tuple(starts))
+        return DatasetEnd(joined=True, last=last, first=starts[0], records_bytes=size, starts=tuple(starts))
 
     def writer(self, target: DatasetTarget, log: DatasetLog, options: DatasetOptions) -> FilesWriter:
         joined = any(True for _ in target.names(folder(log)))
