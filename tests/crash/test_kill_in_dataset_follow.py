@@ -15,6 +15,8 @@ import pytest
 
 from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.dataset_upkeep.read_back import read_back
+from logkeep.kafka.dataset_upkeep.verify import GAP, missing_records
+from logkeep.kafka.datasets.documents import read_document
 from logkeep.kafka.datasets.follow import DatasetFollower, DatasetRound
 from logkeep.kafka.datasets.format_table import FORMAT_NAMES
 from logkeep.kafka.datasets.formats import DatasetLog
@@ -126,12 +128,31 @@ class Followed:
     def groups(self) -> dict[str, bytes]:
         return {name: data for name, data in self.files().items() if "/consumer_offsets_" in name}
 
+    def has_no_gap(self, point: int) -> None:
+        """As `verify` says, before anything is written again."""
+        if not self.place.is_dir():
+            return
+        target = DatasetTarget(LocalStore(self.place))
+        document = read_document(target)
+        if document is not None and any(target.names("topics/")):
+            checked = list(read_back(target))
+            found = [*missing_records(document.logs, checked), *(f for each in checked for f in each.findings)]
+            assert not [f for f in found if f.code == GAP], f"killed at {point}"
+
+    def notes_all_files(self, point: int) -> None:
+        document = read_document(DatasetTarget(LocalStore(self.place)))
+        assert document is not None
+        noted = sum(len(each.starts) for each in document.logs)
+        files = [name for name in self.files() if name.endswith((".data", ".parquet"))]
+        assert noted == len(files), f"killed at {point}"
+
     def is_as(self, whole: "Followed", point: int) -> None:
         if self.form == "kafka-backup-v1" and not self.objects:
             assert self.files() == whole.files(), f"killed at {point}"
         assert self.records() == whole.records(), f"killed at {point}"
         assert self.groups() == whole.groups(), f"killed at {point}"
         assert not [f for p in read_back(DatasetTarget(LocalStore(self.place))) for f in p.findings]
+        self.notes_all_files(point)
         shutil.rmtree(self.root)
 
 
@@ -151,6 +172,7 @@ def _at_system_calls(form: str, tmp_path: Path, chosen: Callable[[Sequence[int]]
     for point in chosen(range(2, points + 1, 2)):  # right after each call
         again = Followed(form, tmp_path / str(point))
         assert in_child(lambda f=again, k=point: victim(f, k)) == KILLED, f"point {point} was never reached"  # type: ignore[misc]  # bound now
+        again.has_no_gap(point)
         again.follow()
         again.is_as(whole, point)
         done += 1
@@ -163,6 +185,7 @@ def _at_store_calls(form: str, tmp_path: Path, chosen: Callable[[Sequence[int]],
     for point in chosen(range(1, calls + 1)):
         again = Followed(form, tmp_path / str(point), objects=True)
         done += in_child(lambda f=again, k=point: f.follow(KillAfter(k))) == KILLED  # type: ignore[misc]  # bound now
+        again.has_no_gap(point)
         again.follow()
         again.is_as(whole, point)
     return done, calls

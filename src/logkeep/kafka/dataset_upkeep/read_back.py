@@ -4,14 +4,17 @@ from collections.abc import Iterator
 
 from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset, open_existing
 from logkeep.kafka.dataset_upkeep.verify import CheckedPartition, check_partition, check_v1
+from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.target import DatasetTarget
 
 
 def checked_partitions(dataset: ExistingDataset) -> Iterator[CheckedPartition]:
     for (topic, number), files in dataset.v1.items():
         yield check_v1(dataset.target.store, topic, number, files)
+    noted = dataset.document.noted if dataset.document is not None else {}
     for each in dataset.reader.partitions if dataset.reader is not None else ():
-        yield check_partition(each)
+        note = noted.get(DatasetLog(each.topic, each.partition))
+        yield check_partition(each, note.starts if note is not None else ())
 
 
 def read_back(target: DatasetTarget) -> Iterator[CheckedPartition]:

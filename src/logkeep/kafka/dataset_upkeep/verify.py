@@ -7,9 +7,12 @@ is a warning: nothing is lost, and `reindex` repairs it.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from logkeep.errors import Damaged, LogkeepError
 from logkeep.formats.datasets import kafka_backup_v1_reader as v1
 from logkeep.formats.datasets.binary_spans import numbers
+from logkeep.formats.kafka.batches import Longs
 from logkeep.kafka.dataset_upkeep.v1_segments import (
     WRONG_FILE,
     OpenedPartition,
@@ -86,8 +89,9 @@ def check_v1(store: Store, topic: str, number: int, files: V1Files) -> CheckedPa
     return CheckedPartition(topic, number, records, first, last, opened.reader.size_bytes, tuple(findings))
 
 
-def check_partition(reader: PartitionReader) -> CheckedPartition:
-    """One partition of any other format."""
+def check_partition(reader: PartitionReader, starts: Sequence[int] = ()) -> CheckedPartition:
+    """One partition of any other format. `starts`: offsets of the first records of its files, as they were noted."""
+    wanted = np.array(starts, np.int64)
     notes, records, first, last = ReadNotes(), 0, -1, -1
     findings = list[Finding]()
     try:
@@ -99,6 +103,7 @@ def check_partition(reader: PartitionReader) -> CheckedPartition:
             if begin <= last:
                 raise Damaged(f"offset {begin} follows offset {last}", subject=f"{reader.topic}/{reader.partition}")
             first = begin if first < 0 else first
+            findings += _missing_files(f"{reader.topic}/{reader.partition}", wanted, offsets, max(last, first - 1))
             last, records = end, records + batch.num_rows
     except LogkeepError as error:
         findings.append(error_finding(error, f"{reader.topic}/{reader.partition}"))
@@ -115,6 +120,17 @@ def missing_records(noted: Iterable[NotedLog], checked: Iterable[CheckedPartitio
         _gap(str(note.log), reached + 1, note.last + 1, "the dataset had these, and they are not there")
         for note in noted
         if (reached := last.get((note.topic, note.partition), -1)) < note.last
+    ]
+
+
+def _missing_files(where: str, noted: Longs, offsets: Longs, last: int) -> list[Finding]:
+    """Files that were noted behind the last offset, and whose first records are not among the next offsets. Pure."""
+    wanted = noted[(noted > last) & (noted <= offsets[-1])]
+    wanted = wanted[~np.isin(wanted, offsets)]
+    after = offsets[np.searchsorted(offsets, wanted)]
+    return [
+        _gap(where, int(wanted[after == end][0]), int(end), "the dataset had files with these, and they are not there")
+        for end in np.unique(after)
     ]
 
 

@@ -11,12 +11,13 @@ from typing import Final
 import msgspec
 
 from logkeep.errors import TargetUnsafe
-from logkeep.kafka.datasets.formats import DatasetLog
+from logkeep.kafka.datasets.formats import DatasetEnd, DatasetLog
 from logkeep.kafka.datasets.target import DatasetTarget
-from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, LogToExport
+from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, ExportedLog, LogToExport
 from logkeep.kafka.record.dataset_version import DOCUMENT, FOLDER, NEWEST, refuse_newer
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import AclRecord, CommitRecord, GroupRecord, QuotaRecord, TopicRecord
+from logkeep.model.segments import Position
 
 RESERVED: Final = frozenset({FOLDER, ".partial"})
 """Names of directories in a dataset: a topic must not have them."""
@@ -42,6 +43,9 @@ class NotedLog(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     buried: int = 0
     """Offsets that the source had buried when the log was exported."""
     deletions: DeletionTimes | None = None
+    starts: tuple[Position, ...] = ()
+    """Offsets of the first records of its files, in formats that have no index of them: a record at each of them is in
+    the dataset, unless it is older than the dataset's first one. Files may be missing here."""
 
     @property
     def log(self) -> DatasetLog:
@@ -96,7 +100,8 @@ def begun_document(
 ) -> DatasetDocument:
     """It names logs, histories, topics and lost offsets before the dataset has a record of them, or behind them.
 
-    What is written anew replaces the old one only at the end.
+    What is written anew replaces the old one only at the end, and may do so before the document says it: files of such
+    a topic are not noted meanwhile.
     """
     old = before if before is not None else new
     topics, noted = {t.name for t in old.topics}, dict(old.noted)
@@ -104,7 +109,10 @@ def begun_document(
         known = noted.get(each.log)
         if known is None or each.log.topic not in rewritten:
             named = named_log(known, each.source)
-            noted[each.log] = msgspec.structs.replace(named, pending=each.lost)
+            starts = tuple(start for start in named.starts if start <= each.last)
+            noted[each.log] = msgspec.structs.replace(named, pending=each.lost, starts=starts)
+        else:
+            noted[each.log] = msgspec.structs.replace(known, starts=())
     return msgspec.structs.replace(
         old,
         topics=tuple(sorted((*old.topics, *(t for t in facts.topics if t.name not in topics)), key=lambda t: t.name)),
@@ -118,6 +126,16 @@ def named_log(known: NotedLog | None, source: ExportableLog) -> NotedLog:
         topic, partition = source.log
         return NotedLog(topic=topic, partition=partition, history=source.history, archived=not source.live)
     return known if source.live else msgspec.structs.replace(known, history=source.history, archived=True)
+
+
+def with_files(now: NotedLog, before: NotedLog | None, end: DatasetEnd, done: ExportedLog | None) -> NotedLog:
+    """With the files that were there before this run, and those that it added. One that was noted, and is gone, stays
+    noted; but not at the start, where old ones are deleted, nor at the end, which this run has read again."""
+    there = {*end.starts, *(done.starts if done is not None else ())}
+    last = -1 if end.last is None else end.last
+    gone = (start for start in (before.starts if before is not None else ()) if start <= last)
+    first = min(there, default=last)
+    return msgspec.structs.replace(now, starts=tuple(sorted(there.union(s for s in gone if s > first))))
 
 
 def joined_document(

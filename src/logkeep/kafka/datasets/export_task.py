@@ -81,6 +81,7 @@ def _export(unit: ExportUnit, records: OpenRecords, planned: LogToExport, progre
         dense=counts.dense_offsets == planned.end - planned.start,
         lost=tuple((max(first, before + 1), after) for first, after in counts.lost if after > before + 1),
         times=counts.times,
+        starts=(*(start for start in own.starts if start > planned.last), *written.starts),
     )
 
 

@@ -45,11 +45,15 @@ class DatasetEnd:
     """Whether the partition is part of the dataset, also without records."""
     last: int | None = None
     """The offset of the last record; None if there is none."""
+    first: int | None = None
+    """The offset of the first record, by the name of its file."""
     records_bytes: int = 0
     """Of files with records, as far as that is known without reading them."""
 
     unfinished: bool = False
     """A killed run left something that a writer has to cut off, list or remove, also if nothing is new."""
+    starts: tuple[int, ...] = ()
+    """Offsets of the first records of its files, by their names; only of formats that have no index of their files."""
 
     @property
     def next(self) -> int | None:
@@ -68,6 +72,8 @@ class WrittenPart:
     """Offsets of the first and the last record; -1 if none was written."""
     not_held: Mapping[str, int] = field(default_factory=dict)
     """How many records have something that the format or its schema has no place for, by kind."""
+    starts: tuple[int, ...] = ()
+    """As `DatasetEnd.starts`, of the new files."""
 
 
 class PartitionWriter(Protocol):

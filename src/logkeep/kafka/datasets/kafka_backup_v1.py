@@ -54,7 +54,7 @@ class KafkaBackupV1:
     def find_end(self, target: DatasetTarget, log: DatasetLog) -> DatasetEnd:
         end = find_v1_end(target, log)
         last = end.final.last if end.final else None
-        return DatasetEnd(end.listed_bytes > 0, last, unfinished=end.unfinished)
+        return DatasetEnd(end.listed_bytes > 0, last, end.start, unfinished=end.unfinished)
 
     def writer(self, target: DatasetTarget, log: DatasetLog, options: DatasetOptions) -> "V1Writer":
         end = find_v1_end(target, log)

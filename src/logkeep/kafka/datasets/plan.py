@@ -11,9 +11,13 @@ from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.kafka.datasets.documents import RESERVED, DatasetDocument, NotedLog
 from logkeep.kafka.datasets.formats import DatasetEnd, DatasetLog
 from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, LogToExport
+from logkeep.kafka.record.deletion_times import rule_of
 from logkeep.kafka.record.documents import TopicRecord
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 
+DROPPED = "records-dropped"
+"""Code of findings about records that a topic loses when it is written anew."""
 _ELSEWHERE = "write to an empty directory or prefix"
 
 
@@ -140,3 +144,36 @@ def refuse_partial_rewrites(
 
 def _is_of(note: NotedLog, topic: TopicRecord) -> bool:
     return note.history.partition("-")[0] == topic.id
+
+
+def dropped_records(
+    facts: ExportableLogs, old: Mapping[DatasetLog, DatasetEnd], noted: Mapping[DatasetLog, NotedLog]
+) -> list[Finding]:
+    """What the dataset has of logs that are written anew, and the source has no longer. `old`: these logs.
+
+    Two cases are left out, because this is why they are written anew: compacted topics, and other histories, which a
+    run without --rewrite has refused.
+    """
+    compacted = {topic.name for topic in facts.topics if rule_of(topic).compacts}
+    found = []
+    for source in sorted(facts.logs, key=lambda each: each.log):
+        own, note = old.get(source.log), noted.get(source.log)
+        if own is None or own.last is None or note is None or source.log.topic in compacted:
+            continue
+        if not same_history(note, source):
+            continue
+        first, after = own.first or 0, own.last + 1
+        start = max(first, min(source.start, source.end))
+        found += [
+            Finding(
+                code=DROPPED,
+                severity=Severity.WARNING,
+                where=str(source.log),
+                what=f"--rewrite removes the dataset's records at offsets {begin} to {end - 1}, which the "
+                "source has no longer",
+                remedy=f"to keep them, export without --rewrite; or {_ELSEWHERE}, and keep this dataset",
+            )
+            for begin, end in ((first, min(after, start)), (max(start, source.end), after))
+            if begin < end
+        ]
+    return found

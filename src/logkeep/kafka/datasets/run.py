@@ -4,7 +4,7 @@ Everything is written in an order that a kill cannot harm: the document names th
 records come before indexes, groups after both, and the times that prove deletions last.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from logkeep.kafka.datasets.documents import (
     put_document,
     read_document,
     topic_rules,
+    with_files,
     without_logs,
 )
 from logkeep.kafka.datasets.export_task import ExportUnit, RecordSource, export_logs
@@ -28,6 +29,7 @@ from logkeep.kafka.datasets.format_table import dataset_format
 from logkeep.kafka.datasets.formats import DatasetEnd, DatasetFormat, DatasetLog, DatasetOptions
 from logkeep.kafka.datasets.plan import (
     ExportPlan,
+    dropped_records,
     plan_export,
     refuse_other_dataset,
     refuse_other_histories,
@@ -78,6 +80,10 @@ class PreparedExport:
     wanted: DatasetDocument
     facts: ExportableLogs
     plan: ExportPlan
+    ends: Mapping[DatasetLog, DatasetEnd]
+    """What the dataset has of each log; nothing of those that are written anew."""
+    dropped: tuple[Finding, ...] = ()
+    """What those lose, because the source has it no longer."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,8 @@ class DatasetExport:
     options: ExportOptions
     read_back: ReadBack
     create: Callable[[], None] = lambda: None
+    ask: Callable[[Sequence[Finding]], None] = lambda _: None
+    """Before topics that lose records are written anew: raises what ends the run."""
     _positions: dict[DatasetLog, Mapping[str, int]] = field(default_factory=dict)
     """What group files have, as earlier rounds wrote them."""
 
@@ -133,7 +141,18 @@ class DatasetExport:
         refuse_other_histories(document, facts, self.options.rewrite, url)
         noted = {log: note for log, note in _noted(document).items() if log.topic not in self.options.rewrite}
         ends = {each.log: self._end(each.log, document) for each in facts.logs}
-        return PreparedExport(document, wanted, facts, plan_export(facts, ends, noted, url))
+        plan, dropped = plan_export(facts, ends, noted, url), self._dropped(facts, document)
+        return PreparedExport(document, wanted, facts, plan, ends, tuple(dropped))
+
+    def _dropped(self, facts: ExportableLogs, document: DatasetDocument | None) -> list[Finding]:
+        noted = {log: note for log, note in _noted(document).items() if log.topic in self.options.rewrite}
+        old = dict[DatasetLog, DatasetEnd]()
+        for log, note in noted.items():
+            try:
+                old[log] = self.form.find_end(self.target, log)
+            except TargetUnsafe:  # writing the topic anew repairs it
+                old[log] = DatasetEnd(joined=True, last=note.last if note.last >= 0 else None)
+        return dropped_records(facts, old, noted)
 
     def run(self, source: ExportSource, engine_for: EngineFor) -> ExportDone:
         """Raises errors of the source and of the target; what is complete by then stays in the dataset."""
@@ -144,6 +163,8 @@ class DatasetExport:
             settle(self.target)
             remove_rewritten(self.target)
             prepared = self._prepared(source)
+            if prepared.dropped:
+                self.ask(prepared.dropped)
             begun = self._begun(prepared)
             put_document(self.target, begun)
             topics = sorted({each.log.topic for each in prepared.plan.logs} & set(self.options.rewrite))
@@ -247,7 +268,8 @@ class DatasetExport:
             counted = _with_burials(each, note, source)
             rule = None if fresh else before.get(each.log.topic)
             judged[each] = judge_export(counted, done.get(each.log), note, prepared.facts, rule)
-            notes.append(_note(each, done.get(each.log), note, judged[each], source))
+            new = _note(each, done.get(each.log), note, judged[each], source)
+            notes.append(with_files(new, note, prepared.ends[each.log], done.get(each.log)))
         others = without_logs(prepared.document, self.options.rewrite)
         document = joined_document(others, prepared.wanted, prepared.facts, notes)
         logs = tuple(done.values())
@@ -255,7 +277,13 @@ class DatasetExport:
             prepared,
             logs,
             tuple(_holes(prepared.plan.logs, done)),
-            (*self._removed(prepared), *unproven_findings(judged), *_not_held(logs), *_uncounted(logs)),
+            (
+                *prepared.dropped,
+                *self._removed(prepared),
+                *unproven_findings(judged),
+                *_not_held(logs),
+                *_uncounted(logs),
+            ),
         )
 
 

@@ -56,6 +56,8 @@ class V1End:
     """Whether the partition index ends with a torn entry."""
     index: bytes | None = None
     """The partition index as it was read."""
+    start: int | None = None
+    """Of the first segment of which there is a file."""
 
     @property
     def unfinished(self) -> bool:
@@ -81,7 +83,8 @@ def find_v1_end(target: DatasetTarget, log: DatasetLog) -> V1End:
         raise _unsafe(target, log, index.segments[-1], "is listed, but has no whole record")
     later = [ListedSegment(stored[start], start) for start in sorted(stored) if start > last_start]
     torn = len(data) > index.whole_bytes
-    return _with_later(target, log, V1End(index.whole_bytes, final, torn=torn, index=data), later)
+    end = V1End(index.whole_bytes, final, torn=torn, index=data, start=min(stored, default=None))
+    return _with_later(target, log, end, later)
 
 
 def _with_later(target: DatasetTarget, log: DatasetLog, end: V1End, later: list[ListedSegment]) -> V1End:

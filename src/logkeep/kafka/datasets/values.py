@@ -127,6 +127,8 @@ class ExportedLog(msgspec.Struct, frozen=True, kw_only=True):
     lost: tuple[tuple[int, int], ...] = ()
     """Offsets that the source removed while they were read."""
     times: ReadTimes | None = None
+    starts: tuple[int, ...] = ()
+    """As `DatasetEnd.starts`, of the files that all attempts added."""
 
     @property
     def log(self) -> DatasetLog:

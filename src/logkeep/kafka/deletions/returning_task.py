@@ -69,7 +69,9 @@ class KeysFound(msgspec.Struct, frozen=True, kw_only=True):
     read: ClockTime
     """After the last read."""
     problem: str = ""
-    """Why the live log could not be read completely."""
+    """Why the live log could not be read up to the cut."""
+    later_problem: str = ""
+    """Why it could not be read after the cut."""
     compared: tuple[LogComparison, ...] = ()
     """Of each of the unit's spans."""
 
@@ -89,7 +91,8 @@ def find_returning(unit: ReturningUnit, progress: Progress) -> KeysFound:
         listed=tuple(_listed(unit, np.sort(found.offsets)[:MOST_OFFSETS])),
         later_dense=later.count == more,
         read=archived.brokers.now(),
-        problem=compared.live.problem or later.problem,
+        problem=compared.live.problem,
+        later_problem=later.problem,
         compared=compared.compared,
     )
 

@@ -81,11 +81,11 @@ def compare_with(unit: CompareUnit, progress: Progress, pause: Pause) -> Compare
     return CompareResult(checked.findings, identical, equal)
 
 
-def compared_pieces(pieces: Sequence[SegmentRange], compared: Sequence[LogComparison], lost: str) -> CompareResult:
-    """What was found of the pieces of a log that were compared elsewhere, and why that ended early. Pure."""
+def compared_pieces(pieces: Sequence[SegmentRange], compared: Sequence[LogComparison]) -> CompareResult:
+    """Of the pieces of a log that were compared elsewhere. Why that ended early is reported there. Pure."""
     checked = CheckedObjects([])
     for piece, found in zip(pieces, compared, strict=True):
-        _report(piece, found, lost if piece is pieces[-1] else "", checked)
+        _report(piece, found, "", checked)
     return CompareResult(checked.findings, sum(c.identical for c in compared), sum(c.equal for c in compared))
 
 

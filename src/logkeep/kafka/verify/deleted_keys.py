@@ -80,7 +80,7 @@ def deleted_keys(
         before = log in unproven or deleted_before_cut(each, recorded.get(log))
         asked.checked.findings += findings_of(each, before_cut=before)
         returning += each.listed if before else ()
-    compared = [compared_pieces(archived[each.log], each.compared, each.problem) for each in found if each.compared]
+    compared = [compared_pieces(archived[each.log], each.compared) for each in found if each.compared]
     return returning, compared
 
 
@@ -102,8 +102,9 @@ def _tombstones_last(times: DeletionTimes, found: KeysFound) -> bool:
 def findings_of(found: KeysFound, *, before_cut: bool) -> list[Finding]:
     """Pure."""
     where = str(found.log)
-    if found.problem:
-        what = f"not compared with the keys that are live: {found.problem}"
+    if problem := found.problem or found.later_problem:
+        compared = "live log" if found.problem and found.compared else "keys that are live"
+        what = f"not compared with the {compared}: {problem}"
         return [Finding(code=NOT_COMPARED, severity=Severity.WARNING, where=where, what=what)]
     if not found.records:
         return []

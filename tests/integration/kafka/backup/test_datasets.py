@@ -123,6 +123,26 @@ def _command(kafka: EmbeddedKafka, dataset: Datasets, topic: str) -> tuple[str, 
     return ("kafka", "backup", *where, "--bootstrap-servers", kafka.bootstrap, "--topics", topic, "--engine", "inline")
 
 
+def test_records_that_the_source_has_no_longer_are_not_dropped_without_a_question(
+    kafka: EmbeddedKafka, topics: Matrix, topic: str, dataset: Datasets, repo: Filled
+) -> None:
+    _write(topics, topic, 10)
+    dataset.of_cluster(topic)
+    _delete_records(kafka, topic, 7)
+    command = (*_command(kafka, dataset, topic), "--rewrite", topic)
+    dropped = f"{topic}/0: --rewrite removes the dataset's records at offsets 0 to 6, which the source has no longer"
+    dry = logkeep(*command, "--dry-run", home=repo.home)
+    assert (dry.returncode, f"WARNING {dropped}" in dry.stdout) == (2, True)
+    declined = logkeep(*command, home=repo.home)
+    assert (declined.returncode, dropped in " ".join(declined.stderr.split())) == (3, True)
+    assert dataset.offsets(topic) == [*range(10)]
+    done = logkeep(*command, "--yes", "--json", home=repo.home)
+    assert done.returncode == 2
+    assert [f["code"] for f in json.loads(done.stdout)["dataset"]["findings"]] == ["records-dropped"]
+    assert dataset.offsets(topic) == [7, 8, 9]
+    assert logkeep(*command, home=repo.home).returncode == 0
+
+
 def test_another_topic_of_the_same_name_is_refused_until_it_is_rewritten(
     kafka: EmbeddedKafka, topics: Matrix, topic: str, dataset: Datasets, repo: Filled
 ) -> None:

@@ -86,11 +86,20 @@ def test_a_log_that_could_not_be_read_is_not_called_good() -> None:
     assert [f.code for f in findings_of(broken, before_cut=True)] == ["not-comparable"]
 
 
-def test_a_log_that_was_lost_while_it_was_compared_beside_is_not_called_compared() -> None:
+def test_a_log_that_was_lost_while_it_was_compared_beside_is_reported_once() -> None:
     rows = [Segment.without_object(LOG, at, at + 5, f"{at:016x}") for at in (0, 5)]
     pieces = [SegmentRange(row, f"{row.token}.log", row.start, row.end) for row in rows]
-    found = compared_pieces(pieces, [LogComparison(identical=5), LogComparison(identical=2, missing=1)], "gone")
+    compared = (LogComparison(identical=5), LogComparison(identical=2, missing=1))
+    keys = msgspec.structs.replace(_found(), problem="gone", compared=compared)
+    found = compared_pieces(pieces, keys.compared)
     assert (found.identical, found.equal) == (7, 0)
-    assert [f.code for f in found.findings] == ["source-differs", NOT_COMPARED]
-    whole = compared_pieces(pieces, [LogComparison(identical=5), LogComparison(equal=5)], "")
+    findings = [*findings_of(keys, before_cut=True), *found.findings]
+    assert [f.code for f in findings] == [NOT_COMPARED, "source-differs"]
+    assert findings[0].what == "not compared with the live log: gone"
+    whole = compared_pieces(pieces, [LogComparison(identical=5), LogComparison(equal=5)])
     assert (whole.identical, whole.equal, whole.findings) == (5, 5, [])
+
+
+def test_a_log_that_was_lost_behind_the_cut_was_compared_up_to_it() -> None:
+    keys = msgspec.structs.replace(_found(), later_problem="gone", compared=(LogComparison(identical=5),))
+    assert [f.what for f in findings_of(keys, before_cut=True)] == ["not compared with the keys that are live: gone"]

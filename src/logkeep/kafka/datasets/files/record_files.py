@@ -41,17 +41,19 @@ class RecordFiles:
         return frozenset(log for log in found if log is not None)
 
     def find_end(self, target: DatasetTarget, log: DatasetLog) -> DatasetEnd:
-        files, size, is_empty = None, 0, False
+        files, size, is_empty, starts = None, 0, False, list[int]()
         for info in target.names(folder(log)):
             if info.name.endswith(f"/{EMPTY}"):
                 is_empty = True
-            elif first_offset_of(info.name, log, self.kind.ending) is not None:
+            elif (start := first_offset_of(info.name, log, self.kind.ending)) is not None:
                 files, size = info, size + info.size
+                starts.append(start)
             else:
                 raise _unsafe(target, info.name, "this is no file of the dataset")
         if files is None:
             return DatasetEnd(joined=is_empty)
-        return DatasetEnd(joined=True, last=self._last_offset(target, log, files), records_bytes=size)
+        last = self._last_offset(target, log, files)
+        return DatasetEnd(joined=True, last=last, first=starts[0], records_bytes=size, starts=tuple(starts))
 
     def writer(self, target: DatasetTarget, log: DatasetLog, options: DatasetOptions) -> FilesWriter:
         joined = any(True for _ in target.names(folder(log)))

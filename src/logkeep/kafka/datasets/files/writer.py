@@ -35,8 +35,9 @@ class FilesWriter:
         self._most = min(options.segment_bytes, LARGEST_OBJECT) if target.keeps_metadata else options.segment_bytes
         self._file: _OpenFile | None = None
         self._not_held: Counter[str] = Counter()
-        self._records = self._bytes = self._files = 0
-        self._first = self._last = -1
+        self._records = self._bytes = 0
+        self._starts: list[int] = []
+        self._last = -1
 
     def write(self, records: "pa.RecordBatch") -> None:
         sizes, at = record_sizes(records), 0
@@ -58,15 +59,17 @@ class FilesWriter:
             self._bytes += self._file.close()
             self._not_held.update(self._kind.losses(self._file.writer))
             self._records, self._last = self._records + self._file.records, self._file.last
-            self._first = self._file.first if self._first < 0 else self._first
-            self._files += 1
+            self._starts.append(self._file.first)
             self._file = None
 
     def finish(self) -> WrittenPart:
         self._close()
-        if not self._joined and not self._files:
+        if not self._joined and not self._starts:
             self._target.put(f"{folder(self._log)}{EMPTY}", b"")
-        return WrittenPart(self._records, self._bytes, self._files, self._first, self._last, dict(self._not_held))
+        first, starts = next(iter(self._starts), -1), tuple(self._starts)
+        return WrittenPart(
+            self._records, self._bytes, len(starts), first, self._last, dict(self._not_held), starts=starts
+        )
 
     def abort(self) -> None:
         if self._file is not None:

@@ -1,6 +1,6 @@
 """What the settings say about a dataset: where it is, its format, and what is exported into it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportOptions
 from logkeep.kafka.datasets.sources.selection import ExportSelection
 from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.model.findings import Finding
 from logkeep.store.access import create_place, local_root
 
 if TYPE_CHECKING:
@@ -44,7 +45,12 @@ def wanted_export(run: Run) -> DatasetExport:
         use_directories(run, root, written=True)
     options = ExportOptions(name, run[ISOLATION], _files(run, name), run[REWRITE])
     target = DatasetTarget(opened_store(run, url), root)
-    return DatasetExport(target, options, _read_back, partial(create_place, url))
+    return DatasetExport(target, options, _read_back, partial(create_place, url), partial(_ask, run))
+
+
+def _ask(run: Run, dropped: Sequence[Finding]) -> None:
+    first, more = dropped[0], f" (and {len(dropped) - 1} more)" if len(dropped) > 1 else ""
+    run.confirm(f"{first.where}: {first.what}{more}. Write the topic anew?")
 
 
 def _read_back(target: DatasetTarget) -> "Iterable[CheckedPartition]":

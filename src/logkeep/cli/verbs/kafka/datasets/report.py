@@ -68,7 +68,7 @@ def plan_report(prepared: PreparedExport, to: str, *, allow_gaps: bool) -> Datas
         written_bytes=plan.size_bytes,
         read_bytes=0,
         gaps=tuple(holes),
-        findings=(),
+        findings=prepared.dropped,
         allow_gaps=allow_gaps,
         dry_run=True,
     )
