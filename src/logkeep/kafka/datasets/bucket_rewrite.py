@@ -16,7 +16,7 @@ from typing import Protocol
 import msgspec
 
 from logkeep.errors import Damaged, Locked, ObjectMissing, StoreDenied
-from logkeep.kafka.datasets.documents import DOCUMENT, DatasetDocument, put_document, read_document, with_topics
+from logkeep.kafka.datasets.documents import DatasetDocument, put_document, read_document, with_topics
 from logkeep.kafka.datasets.held_journal import HeldJournal, abandoned, kept
 from logkeep.kafka.datasets.target import DatasetTarget, writes_meanwhile
 from logkeep.kafka.datasets.values import ExportedLog
@@ -28,6 +28,7 @@ from logkeep.kafka.record.dataset_exchange import (
     exchange_under_way,
     read_journal,
 )
+from logkeep.kafka.record.dataset_version import DOCUMENT
 from logkeep.model.findings import Finding
 from logkeep.model.time import random_token
 from logkeep.repository.chain.owner import this_process

@@ -162,7 +162,7 @@ class Commands:
         self.here, self.store, self.patch = here, store, patch
         self.reached: Store = store
 
-    def run(self, verb: str, asked: Callable[[], None] | None = None, code: int = 0) -> None:
+    def run(self, verb: str, asked: Callable[[], object] | None = None, code: int = 0) -> None:
         """`asked` happens while the command asks its question."""
         more = ("--older-than", "1d", "--topics", "o") if verb == "prune" else ()
         if asked is not None:
@@ -186,7 +186,7 @@ def test_prune_deletes_nothing_once_it_was_taken_over(bucket: Commands, now_s: l
 
 
 def test_reindex_plans_after_its_question(bucket: Commands) -> None:
-    bucket.run("reindex", lambda: exports(bucket.store, FORMS[0]).run(topic(1, 2, value=b"new"), "o") and None)
+    bucket.run("reindex", lambda: exports(bucket.store, FORMS[0]).run(topic(1, 2, value=b"new"), "o"))
     is_whole(bucket.store)
     assert sum(name.endswith("_records") for name in content(bucket.store)) == 2
 
