@@ -11,6 +11,7 @@ import pytest
 from logkeep.errors import Locked, StoreDenied, StoreUnreachable
 from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.dataset_upkeep.verify import missing_records
+from logkeep.kafka.datasets import held_journal
 from logkeep.kafka.datasets.dataset_lock import locked
 from logkeep.kafka.datasets.documents import read_document
 from logkeep.kafka.datasets.follow import retry_cures
@@ -229,8 +230,7 @@ def test_no_attempt_of_a_change_after_another_run_took_over(operation: str, now_
 
 
 def test_the_age_of_a_run_that_is_taken_over_is_longer_than_its_last_step() -> None:
-    from logkeep.kafka.datasets import held_journal  # noqa: PLC0415
-
+    assert TAKEN_OVER_AFTER_S == 7 * 60, "the guide says so"
     assert TAKEN_OVER_AFTER_S > held_journal._CHECKED_S + 2 * LONGEST_REQUEST_S
     assert held_journal._CHECKED_S > held_journal._RENEWED_EVERY_S
 
