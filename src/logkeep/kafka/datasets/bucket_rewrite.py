@@ -107,7 +107,7 @@ class BucketRewrite:
     ) -> None:
         self._target, self._journal, self._read_back = target, journal, read_back
         journal.write(msgspec.structs.replace(journal.document, topics=tuple(topics), prefixes=tuple(prefixes)))
-        self.beside = DatasetTarget(StoreBelow(journal.store, journal.document.place))
+        self.beside = DatasetTarget(StoreBelow(journal.owned(), journal.document.place))
 
     def finish(self, written: Sequence[ExportedLog], document: DatasetDocument, begun: DatasetDocument) -> None:
         """Read the new topics back, and note what was done for the other topics, before an old object is touched."""

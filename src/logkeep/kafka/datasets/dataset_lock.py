@@ -21,6 +21,8 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 class HeldDataset:
     target: DatasetTarget
     """For changes by this process: in a bucket each one is refused once another run has taken the dataset over."""
+    files: DatasetTarget
+    """The same for tasks: picklable."""
     journal: HeldJournal | None = None
     """Of a bucket."""
 
@@ -33,7 +35,7 @@ def locked(target: DatasetTarget) -> Iterator[HeldDataset]:
     """
     if target.directory is None:
         with held(target) as journal:
-            yield HeldDataset(journal.checked(target), journal)
+            yield HeldDataset(journal.checked(target), DatasetTarget(journal.owned()), journal)
         return
     with (
         os_errors_about(f"{FOLDER}/{_LOCK}"),
@@ -46,6 +48,6 @@ def locked(target: DatasetTarget) -> Iterator[HeldDataset]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise Locked("another run writes this dataset", subject=target.url) from error
-        yield HeldDataset(target)
+        yield HeldDataset(target, target)
     finally:
         os.close(descriptor)

@@ -19,10 +19,10 @@ from logkeep.kafka.record.dataset_exchange import JOURNAL, ExchangeDocument, Exc
 from logkeep.kafka.record.dataset_version import FOLDER
 from logkeep.model.time import random_token
 from logkeep.repository.chain.lease import Renewal
-from logkeep.repository.chain.owner import is_dead, same_process, this_process
-from logkeep.store.base import LONGEST_REQUEST_S, ObjectInfo, ObjectMetadata, Store
+from logkeep.repository.chain.owner import Owner, is_dead, same_process, this_process
+from logkeep.store.base import LONGEST_REQUEST_S, ObjectInfo, ObjectMetadata, ObjectWriter, Store
 from logkeep.store.retrying import RetryingStore
-from logkeep.store.wrapper import DelegatingStore
+from logkeep.store.wrapper import DelegatingStore, DelegatingWriter
 
 CLOCK: Final = f"{FOLDER}/clock"
 """Written to learn the time of the store. It is not removed: a run may have no right to delete."""
@@ -78,6 +78,10 @@ class HeldJournal:
     def checked(self, target: DatasetTarget) -> DatasetTarget:
         """The same dataset for this process: each attempt of a change is checked."""
         return DatasetTarget(_with_checks(target.store, self.check))
+
+    def owned(self) -> Store:
+        """The same store for tasks of this run: each asks whether the run still has the journal. Picklable."""
+        return _OwnedStore(self.store, self.document.owner)
 
     def _renew(self) -> None:
         self._put(msgspec.structs.replace(self.document, renewals=self.document.renewals + 1))
@@ -160,6 +164,38 @@ class _CheckedStore(DelegatingStore):
     def delete(self, name: str) -> None:
         self._check()
         self.inner.delete(name)
+
+
+class _OwnedStore(DelegatingStore):
+    def __init__(self, inner: Store, owner: Owner) -> None:
+        super().__init__(inner)
+        self._owner = owner
+
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
+        self.check()
+        self.inner.put_new(name, data, metadata)
+
+    def replace(self, name: str, data: bytes, version: str) -> None:
+        self.check()
+        self.inner.replace(name, data, version)
+
+    def open_new(self, name: str, size_hint: int = 0) -> ObjectWriter:
+        return _OwnedWriter(self.inner.open_new(name, size_hint), self.check)
+
+    def check(self) -> None:
+        found = read_journal(self.inner)
+        if found is None or found[0].owner != self._owner:
+            raise writes_meanwhile(JOURNAL)
+
+
+class _OwnedWriter(DelegatingWriter):
+    def __init__(self, inner: ObjectWriter, check: Callable[[], None]) -> None:
+        super().__init__(inner)
+        self._check = check
+
+    def close(self) -> int:
+        self._check()
+        return super().close()
 
 
 def _with_checks(store: Store, check: Callable[[], None]) -> Store:

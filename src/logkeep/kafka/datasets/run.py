@@ -188,7 +188,7 @@ class DatasetExport:
     ) -> dict[DatasetLog, ExportedLog]:
         anew = [each for each in prepared.plan.logs if each.log.topic in self.options.rewrite]
         new = [each for each in prepared.plan.new if each.log.topic not in self.options.rewrite]
-        done = self._exported(source, self.target, new, engine_for)
+        done = self._exported(source, held.files, new, engine_for)
         done |= self._exported(source, rewrite.beside, anew, engine_for)
         self._put_groups(prepared, done, rewrite.beside, held.target)
         return done

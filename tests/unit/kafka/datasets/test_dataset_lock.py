@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 from logkeep.errors import Locked, StoreDenied, StoreUnreachable
@@ -18,7 +20,9 @@ from logkeep.kafka.datasets.follow import retry_cures
 from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.held_journal import CLOCK, TAKEN_OVER_AFTER_S, HeldJournal
 from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.datasets.values import LogToExport, ReadCounts
 from logkeep.kafka.record.dataset_exchange import ExchangeDocument, ExchangeState, read_journal
+from logkeep.model.work import Progress
 from logkeep.repository.chain.owner import this_process
 from logkeep.store.base import LONGEST_REQUEST_S, Store
 from logkeep.store.memory import MemoryStore
@@ -144,6 +148,38 @@ def test_no_other_run_while_a_topic_is_written_anew(form: str, elsewhere: Elsewh
     writes = before_call(store, other, ".logkeep/rewrite/", "put_new", "open_new")
     exports(writes, form).run(topic(1, 3, value=b"new"), "o")
     assert tried
+    is_whole(store)
+
+
+@dataclass(frozen=True)
+class Stopped(ListedSource):
+    """The run is stopped in the middle of its records, and goes on."""
+
+    act: Callable[[], object] = lambda: None
+
+    def read(
+        self, planned: LogToExport, start: int, counts: ReadCounts, progress: Progress
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in super().read(planned, start, counts, progress):
+            if batch.column("offset")[0].as_py() == 6:
+                self.act()
+            yield batch
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("rewrite", [(), ("o",)])
+def test_no_file_of_a_run_that_was_taken_over_while_it_read(form: str, rewrite: tuple[str, ...]) -> None:
+    store, anew = begun(form), topic(1, 2, value=b"new")
+    after = list[dict[str, bytes]]()
+
+    def other() -> None:
+        exports(store, form).run(anew, "o")  # of this process, so it takes over at once
+        after.append({info.name: store.get(info.name, 1 << 20) for info in store.list("")})
+
+    source = Stopped(topic(*range(9)).facts, topic(*range(9)).data, act=other)
+    with pytest.raises(Locked):
+        exports(store, form).run(source, *rewrite)
+    assert {info.name: store.get(info.name, 1 << 20) for info in store.list("")} == after[0]
     is_whole(store)
 
 
