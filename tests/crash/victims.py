@@ -128,8 +128,8 @@ def keep_up_dataset(
     os.environ.update(environment)
     faulty = FaultyStore(open_store(url), plan_of(fault, call))
     start()
-    dataset = open_existing(DatasetTarget(faulty))
-    with locked(dataset.target):
+    with locked(DatasetTarget(faulty)) as held:
+        dataset = open_existing(held.target)
         if verb == "prune":
             some = segments_of(dataset).items()
             gone = [PrunedPartition(*log, segments[:-1], 1, "") for log, segments in some]

@@ -25,7 +25,7 @@ from logkeep.errors import ConfigError, Damaged, ObjectMissing, StoreError, Unsa
 from logkeep.model.process_memory import hide_memory
 from logkeep.store.address import Address, StoreKind
 from logkeep.store.aws_files import file_credentials
-from logkeep.store.base import Abilities, ObjectInfo, ObjectMetadata, safe_name, safe_prefix
+from logkeep.store.base import LONGEST_REQUEST_S, Abilities, ObjectInfo, ObjectMetadata, safe_name, safe_prefix
 from logkeep.store.object_errors import translated
 from logkeep.store.upload_memory import OF_THIS_PROCESS, PartsInFlight
 
@@ -92,7 +92,7 @@ class ObjectStore:
         size = self.head(name).size
         with _obstore_errors(self.url, safe_name(to)):
             if size <= _MOST_COPIED_BYTES:
-                obstore.copy(self._streams, name, to, overwrite=True)
+                obstore.copy(self._client, name, to, overwrite=True)
                 return
         self._copy_in_parts(name, to, size)
 
@@ -265,7 +265,7 @@ def _obstore_errors(place: str, subject: str) -> Iterator[None]:
 
 def _connected(address: Address, retry: "RetryConfig") -> Client:
     prefix = address.prefix or None
-    options: ClientConfig = {"connect_timeout": "5s", "read_timeout": "60s", "timeout": "180s"}
+    options: ClientConfig = {"connect_timeout": "5s", "read_timeout": "60s", "timeout": f"{LONGEST_REQUEST_S}s"}
     if not address.encrypted_transport:
         options["allow_http"] = True
     common: dict[str, Any] = {"prefix": prefix, "client_options": options, "retry_config": retry}

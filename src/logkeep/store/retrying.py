@@ -66,6 +66,10 @@ class RetryingStore(DelegatingStore):
         self._limits = limits or RetryLimits()
         self._answered = False
 
+    def around(self, wrap: Callable[[Store], Store]) -> "RetryingStore":
+        """The same retries, of a store around the one that they are made to."""
+        return RetryingStore(wrap(self.inner), self._limits)
+
     def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
         in_doubt = False
 

@@ -1,11 +1,14 @@
-"""One run at a time writes a dataset in a directory. In a bucket, two runs notice each other by names and indexes."""
+"""One run at a time writes a dataset: the lock of a directory is a file, that of a bucket the journal."""
 
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from logkeep.errors import Locked
+from logkeep.kafka.datasets.bucket_rewrite import held
+from logkeep.kafka.datasets.held_journal import HeldJournal
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.dataset_version import FOLDER
 from logkeep.store.directory import opened_below, opened_root, os_errors_about
@@ -14,11 +17,25 @@ _LOCK = "lock"
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+@dataclass(frozen=True)
+class HeldDataset:
+    target: DatasetTarget
+    """For changes by this process: in a bucket each one is refused once another run has taken the dataset over."""
+    files: DatasetTarget
+    """The same for tasks: picklable."""
+    journal: HeldJournal | None = None
+    """Of a bucket."""
+
+
 @contextmanager
-def locked(target: DatasetTarget) -> Iterator[None]:
-    """Raises Locked. The kernel releases the lock of a dead process."""
+def locked(target: DatasetTarget) -> Iterator[HeldDataset]:
+    """Raises Locked. The kernel releases the lock of a dead process; that of a bucket is taken over.
+
+    What a killed run left in a bucket is completed or removed first, so plan only under the lock.
+    """
     if target.directory is None:
-        yield
+        with held(target) as journal:
+            yield HeldDataset(journal.checked(target), DatasetTarget(journal.owned()), journal)
         return
     with (
         os_errors_about(f"{FOLDER}/{_LOCK}"),
@@ -31,6 +48,6 @@ def locked(target: DatasetTarget) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise Locked("another run writes this dataset", subject=target.url) from error
-        yield
+        yield HeldDataset(target, target)
     finally:
         os.close(descriptor)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from logkeep.errors import BackupFailed, Interrupted, LogkeepError, OldMessageFormat, StoreFull, TopicMissing
+from logkeep.errors import BackupFailed, Interrupted, Locked, LogkeepError, OldMessageFormat, StoreFull, TopicMissing
 from logkeep.kafka.datasets.run import ExportDone
 from logkeep.repository.follow import RetryPause, Stopping, pause_s
 
@@ -63,4 +63,4 @@ def retry_cures(error: LogkeepError) -> bool:
     """Whether the next round may succeed without any action of the user."""
     if isinstance(error, OldMessageFormat):
         return False
-    return error.retry_helps or isinstance(error, StoreFull | BackupFailed | TopicMissing)
+    return error.retry_helps or isinstance(error, Locked | StoreFull | BackupFailed | TopicMissing)

@@ -8,12 +8,12 @@ import ctypes
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from logkeep.kafka.datasets.bucket_rewrite import ReadBack, bucket_rewrite
+from logkeep.kafka.datasets.bucket_rewrite import BucketRewrite, ReadBack
+from logkeep.kafka.datasets.dataset_lock import HeldDataset
 from logkeep.kafka.datasets.documents import DatasetDocument, put_document
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.values import ExportedLog
@@ -35,19 +35,14 @@ class Rewrite(Protocol):
         """Exchange them with the old ones, and put the document in place of the one that the run has begun with."""
 
 
-@contextmanager
-def rewriting(
-    target: DatasetTarget, topics: Sequence[str], root: Callable[[str], str], read_back: ReadBack
-) -> Iterator[Rewrite]:
+def rewriting(held: HeldDataset, topics: Sequence[str], root: Callable[[str], str], read_back: ReadBack) -> Rewrite:
     """`root`: the prefix of a topic. Without topics nothing is written anew."""
     prefixes = [root(topic) for topic in topics]
     if not topics:
-        yield _Plain(target)
-    elif target.directory is not None:
-        yield _InDirectory(target, prefixes)
-    else:
-        with bucket_rewrite(target, topics, prefixes, read_back) as found:
-            yield found
+        return _Plain(held.target)
+    if held.journal is None:
+        return _InDirectory(held.target, prefixes)
+    return BucketRewrite(held.target, held.journal, topics, prefixes, read_back)
 
 
 class _Plain:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from logkeep.errors import StoreLocationMissing, TargetUnsafe
-from logkeep.kafka.datasets.bucket_rewrite import ReadBack, exchanged_now, settle
-from logkeep.kafka.datasets.dataset_lock import locked
+from logkeep.kafka.datasets.bucket_rewrite import ReadBack, exchanged_now
+from logkeep.kafka.datasets.dataset_lock import HeldDataset, locked
 from logkeep.kafka.datasets.deletion_rule import JudgedExport, judge_export, unproven_findings
 from logkeep.kafka.datasets.documents import (
     DatasetDocument,
@@ -159,20 +159,19 @@ class DatasetExport:
         if exchanged_now(self.target) is None:
             self._prepared(source)  # refuses before anything is created
         self.create()
-        with locked(self.target):
-            settle(self.target)
+        with locked(self.target) as held:
             remove_rewritten(self.target)
             prepared = self._prepared(source)
             if prepared.dropped:
                 self.ask(prepared.dropped)
             begun = self._begun(prepared)
-            put_document(self.target, begun)
+            put_document(held.target, begun)
             topics = sorted({each.log.topic for each in prepared.plan.logs} & set(self.options.rewrite))
-            with rewriting(self.target, topics, self.form.root, self.read_back) as rewrite:
-                done = self._write(source, prepared, engine_for, rewrite)
-                document, ended = self._noted_down(source, prepared, done)
-                rewrite.finish(tuple(done.values()), document, begun)
-            return ended
+            rewrite = rewriting(held, topics, self.form.root, self.read_back)
+            done = self._write(source, prepared, engine_for, rewrite, held)
+            document, ended = self._noted_down(source, prepared, done)
+            rewrite.finish(tuple(done.values()), document, begun)
+        return ended
 
     def _begun(self, prepared: PreparedExport) -> DatasetDocument:
         facts, logs = prepared.facts, prepared.plan.logs
@@ -201,13 +200,18 @@ class DatasetExport:
         return self.form.find_end(self.target, log)
 
     def _write(
-        self, source: ExportSource, prepared: PreparedExport, engine_for: EngineFor, rewrite: Rewrite
+        self,
+        source: ExportSource,
+        prepared: PreparedExport,
+        engine_for: EngineFor,
+        rewrite: Rewrite,
+        held: HeldDataset,
     ) -> dict[DatasetLog, ExportedLog]:
         anew = [each for each in prepared.plan.logs if each.log.topic in self.options.rewrite]
         new = [each for each in prepared.plan.new if each.log.topic not in self.options.rewrite]
-        done = self._exported(source, self.target, new, engine_for)
+        done = self._exported(source, held.files, new, engine_for)
         done |= self._exported(source, rewrite.beside, anew, engine_for)
-        self._put_groups(prepared, done, rewrite.beside)
+        self._put_groups(prepared, done, rewrite.beside, held.target)
         return done
 
     def _exported(
@@ -224,7 +228,11 @@ class DatasetExport:
         return {each.log: each for result in results for each in result.logs}
 
     def _put_groups(
-        self, prepared: PreparedExport, done: Mapping[DatasetLog, ExportedLog], beside: DatasetTarget
+        self,
+        prepared: PreparedExport,
+        done: Mapping[DatasetLog, ExportedLog],
+        beside: DatasetTarget,
+        target: DatasetTarget,
     ) -> None:
         """As committed, and not above what the dataset holds."""
         committed = prepared.facts.positions()
@@ -232,9 +240,8 @@ class DatasetExport:
             last = _last(each, done.get(each.log))
             own = committed.get(each.log, {}) if last >= 0 else {}
             positions = {group: min(offset, last + 1) for group, offset in own.items()}
-            target = beside if each.log.topic in self.options.rewrite else self.target
             if self._positions.get(each.log) != positions:
-                self.form.put_groups(target, each.log, positions)
+                self.form.put_groups(beside if each.log.topic in self.options.rewrite else target, each.log, positions)
                 self._positions[each.log] = positions
 
     def _removed(self, prepared: PreparedExport) -> Iterator[Finding]:

@@ -1,4 +1,5 @@
-"""The journal of a dataset in a bucket, `.logkeep/exchange.json`: which topics a run writes anew and exchanges.
+"""The journal of a dataset in a bucket, `.logkeep/exchange.json`: which run writes the dataset, and which topics it
+writes anew and exchanges.
 
     idle → writing → exchanging → removing → idle
 
@@ -21,6 +22,7 @@ from logkeep.store.base import ObjectInfo, Store, safe_name, safe_prefix
 JOURNAL: Final = f"{FOLDER}/exchange.json"
 REWRITTEN: Final = f"{FOLDER}/rewrite/"
 _LIMIT = 64 << 20
+_TAKEN_OVER = "at once on the same host, several minutes later on another one"
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
@@ -94,10 +96,11 @@ def exchange_under_way(journal: ExchangeDocument, url: str) -> Locked:
         return Locked(
             f"{topics}: new files replace the old ones (--rewrite) by {journal.owner}",
             subject=url,
-            remedy="wait for it; if it was killed, `logkeep kafka dataset verify` completes it a minute later",
+            remedy=f"wait for it; if it was killed, `logkeep kafka dataset verify` completes it: {_TAKEN_OVER}",
         )
+    what = f"writes {topics} anew (--rewrite)" if topics else "writes this dataset"
     return Locked(
-        f"{journal.owner} writes {topics} anew (--rewrite)",
+        f"{journal.owner} {what}",
         subject=url,
-        remedy="wait for it; if it was killed, run this again a minute later",
+        remedy=f"wait for it; if it was killed, the next run takes over: {_TAKEN_OVER}",
     )

@@ -12,9 +12,10 @@ from logkeep.errors import Damaged, Locked, TargetUnsafe
 from logkeep.kafka.dataset_upkeep.dataset import open_existing
 from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.dataset_upkeep.verify import missing_records
-from logkeep.kafka.datasets.bucket_rewrite import removal_order, settle
+from logkeep.kafka.datasets.bucket_rewrite import held, removal_order
 from logkeep.kafka.datasets.documents import read_document
 from logkeep.kafka.datasets.formats import DatasetLog
+from logkeep.kafka.datasets.held_journal import TAKEN_OVER_AFTER_S
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.recognise import open_dataset
 from logkeep.kafka.record.dataset_exchange import JOURNAL, ExchangeDocument, ExchangeState, read_journal
@@ -33,6 +34,11 @@ Objects = dict[str, bytes]
 
 class Dead(BaseException):
     """The process was killed: no call of it reaches the store any more."""
+
+
+def settle(target: DatasetTarget) -> None:
+    with held(target):
+        pass
 
 
 @dataclass
@@ -241,12 +247,12 @@ def _journal(state: ExchangeState, **changes: object) -> bytes:
 
 
 @pytest.mark.parametrize("state", [ExchangeState.WRITING, ExchangeState.REMOVING])
-def test_a_run_of_another_host_is_taken_over_a_minute_after_its_last_renewal(state: ExchangeState) -> None:
+def test_a_run_of_another_host_is_taken_over_some_time_after_its_last_renewal(state: ExchangeState) -> None:
     bucket = begun(FORMS[0])
     whole = bucket.of_other_tools()
-    bucket.store.put_new(JOURNAL, _journal(state))
+    DatasetTarget(bucket.store).put(JOURNAL, _journal(state))
     bucket.store.put_new(".logkeep/rewrite/" + "f" * 16 + "/o/index_partition_000", b"\x01")
-    bucket.now += timedelta(seconds=59)
+    bucket.now += timedelta(seconds=TAKEN_OVER_AFTER_S - 1)
     with pytest.raises(Locked, match="on elsewhere writes o anew"):
         bucket.exports().run(before())
     open_dataset(bucket.store)  # the dataset itself is whole
@@ -268,17 +274,25 @@ def _overtaken(bucket: Bucket, act: Callable[[], None], operation: str, part: st
     return FaultyStore(bucket.store, plan)
 
 
+def _clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds since boot, as the test sets them."""
+    now_s = [1000.0]
+    monkeypatch.setattr("logkeep.kafka.datasets.held_journal._since_boot_s", lambda: now_s[0])
+    return now_s
+
+
 @pytest.mark.parametrize(("operation", "part"), [("list", "o/"), ("delete", "o/"), ("copy_new", "o/")])
 def test_a_run_that_was_taken_over_ends_at_its_next_step(
     operation: str, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logkeep.kafka.datasets.bucket_rewrite._STALE_S", -1.0)  # as if it had been stopped for long
+    now_s = _clock(monkeypatch)
     bucket = begun(FORMS[0])
 
     made = list[int]()
 
     def other() -> None:
         settle(DatasetTarget(bucket.store))
+        now_s[0] += TAKEN_OVER_AFTER_S
         made.append(len(store.calls))
 
     store = _overtaken(bucket, other, operation, part)
@@ -348,7 +362,7 @@ def test_a_topic_that_another_run_has_continued_meanwhile_is_not_exchanged() -> 
 )
 def test_a_journal_that_would_delete_something_else_is_refused(journal: bytes) -> None:
     bucket = begun("avro")
-    bucket.store.put_new(JOURNAL, journal)
+    DatasetTarget(bucket.store).put(JOURNAL, journal)
     whole = bucket.objects()
     for reads in (lambda: bucket.exports().run(before()), lambda: settle(DatasetTarget(bucket.store))):
         with pytest.raises(Damaged, match="no journal of an exchange"):

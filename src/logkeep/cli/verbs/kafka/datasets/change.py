@@ -8,12 +8,12 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
-from logkeep.cli.verbs.kafka.datasets.existing_dataset import existing_dataset, settle_dataset
+from logkeep.cli.verbs.kafka.datasets.existing_dataset import existing_dataset, settle_exchange
 from logkeep.cli.verbs.kafka.datasets.upkeep_declarations import PRUNE, REINDEX
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.config.options import EXCLUDE, OLDER_THAN, SOURCE_RETENTION, TOPICS
 from logkeep.errors import UsageError
-from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset
+from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset, open_existing
 from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments, plan_prune, topic_policy
 from logkeep.kafka.dataset_upkeep.reindex import IndexResult, reindex_partition
 from logkeep.kafka.dataset_upkeep.segments import latest_time, segments_of
@@ -59,7 +59,7 @@ def _reindex_code(report: ReindexReport) -> int:
 @verb(REINDEX, report=ReindexReport, text=_reindex_text, exit_code=_reindex_code)
 def reindex(run: Run, url: str) -> ReindexReport:
     if not run.dry_run:
-        settle_dataset(run, url)
+        settle_exchange(run, url)
     dataset = existing_dataset(run, url)
     if not dataset.v1:
         raise UsageError(f"a dataset in the format {dataset.format} has no index", subject=dataset.target.url)
@@ -67,8 +67,8 @@ def reindex(run: Run, url: str) -> ReindexReport:
     if run.dry_run:
         done = list(_reindexed(run, dataset))
     else:
-        with locked(dataset.target):
-            done = list(_reindexed(run, existing_dataset(run, url)))  # a round may have added records meanwhile
+        with locked(dataset.target) as held:
+            done = list(_reindexed(run, open_existing(held.target)))  # a round may have added records meanwhile
     return ReindexReport(
         url=dataset.target.url,
         right=sum(not each.written and each.kept is None for each in done),
@@ -133,12 +133,12 @@ def prune(run: Run, url: str) -> DatasetPruneReport:
     if (run[OLDER_THAN] is None) != _by_source(run):
         raise UsageError("the limit is not clear", remedy="pass either --older-than 7d or --source-retention")
     if not run.dry_run:
-        settle_dataset(run, url)
+        settle_exchange(run, url)
     dataset = existing_dataset(run, url)
     if run.dry_run:
         return _prune_report(run, dataset, list(_planned(run, dataset)))
-    with locked(dataset.target):
-        dataset = existing_dataset(run, url)  # a round may have added records meanwhile
+    with locked(dataset.target) as held:
+        dataset = open_existing(held.target)  # a round may have added records meanwhile
         planned = list(_planned(run, dataset))
         gone = [each for each in planned if each.segments]
         if gone:

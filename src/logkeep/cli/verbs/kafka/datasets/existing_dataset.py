@@ -4,10 +4,9 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.wiring import opened_store
 from logkeep.errors import UsageError
 from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset, open_existing
-from logkeep.kafka.datasets.bucket_rewrite import exchanged_now, settle
+from logkeep.kafka.datasets.bucket_rewrite import exchanged_now
 from logkeep.kafka.datasets.dataset_lock import locked
 from logkeep.kafka.datasets.target import DatasetTarget
-from logkeep.kafka.record.dataset_exchange import ExchangeState, read_journal
 from logkeep.store.access import local_root, place_exists
 
 
@@ -16,19 +15,15 @@ def existing_dataset(run: Run, url: str) -> ExistingDataset:
     return open_existing(_target(run, url))
 
 
-def settle_dataset(run: Run, url: str) -> None:
-    """Continue or undo an exchange of topics whose run was killed. Raises Locked if it is alive."""
-    target = _target(run, url)
-    found = read_journal(target.store)
-    if found is not None and found[0].state is not ExchangeState.IDLE:
-        with locked(target):
-            settle(target)
-
-
 def settle_exchange(run: Run, url: str) -> None:
-    """The same for a verb that only reads: what was written beside a whole dataset does not concern it."""
-    if exchanged_now(_target(run, url)) is not None:
-        settle_dataset(run, url)
+    """Complete an exchange of topics whose run was killed. Raises Locked if it is alive.
+
+    What was written beside a whole dataset does not concern a verb that reads.
+    """
+    target = _target(run, url)
+    if exchanged_now(target) is not None:
+        with locked(target):
+            pass
 
 
 def _target(run: Run, url: str) -> DatasetTarget:
