@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from logkeep.errors import Locked
-from logkeep.kafka.datasets.bucket_rewrite import held
+from logkeep.kafka.datasets.bucket_rewrite import exchanged_now, held
 from logkeep.kafka.datasets.held_journal import HeldJournal
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.dataset_version import FOLDER
@@ -48,6 +48,9 @@ def locked(target: DatasetTarget) -> Iterator[HeldDataset]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise Locked("another run writes this dataset", subject=target.url) from error
+        if exchanged_now(target) is not None:
+            with held(target):
+                pass  # it was copied from a bucket in the middle of an exchange, which is completed
         yield HeldDataset(target, target)
     finally:
         os.close(descriptor)

@@ -1,5 +1,4 @@
-"""The journal of a dataset in a bucket, `.logkeep/exchange.json`: which run writes the dataset, and which topics it
-writes anew and exchanges.
+"""The journal of a dataset in a bucket, `.logkeep/exchange.json`: which run writes the dataset, and what it exchanges.
 
     idle → writing → exchanging → removing → idle
 

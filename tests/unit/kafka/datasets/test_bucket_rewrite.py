@@ -263,12 +263,14 @@ def test_a_run_of_another_host_is_taken_over_some_time_after_its_last_renewal(st
 
 
 def _overtaken(bucket: Bucket, act: Callable[[], None], operation: str, part: str) -> FaultyStore:
-    """Another process acts right before the first such call of the rewrite."""
+    """Another process acts right before the first such call of a run that has the journal."""
     waiting = [act]
 
     def plan(number: int, called: str, name: str) -> Fault | None:
-        if waiting and called == operation and part in name and read_journal(bucket.store) is not None:
-            waiting.pop()()
+        if waiting and called == operation and part in name:
+            found = read_journal(bucket.store)
+            if found is not None and found[0].state is not ExchangeState.IDLE:
+                waiting.pop()()
         return None
 
     return FaultyStore(bucket.store, plan)
