@@ -43,9 +43,10 @@ from logkeep.formats.datasets.avro_schemas import AvroSchema, schema_text
 from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.parquet import ParquetFileWriter, ParquetRecords
 from logkeep.formats.jit import compile_from_now_on
-from logkeep.kafka.datasets.formats import DatasetLog, DatasetOptions
+from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.kafka_backup_v1 import KafkaBackupV1
 from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.store.local import LocalStore
 
 _TOPIC = "orders"

@@ -169,7 +169,7 @@ class Bench:
             stdout=subprocess.PIPE,
             text=True,
         ).stdout
-        seconds, cpu = map(float, said.split()[-2:])
+        seconds, cpu, _ = map(float, said.split()[-3:])
         speed = load.megabytes / seconds
         print(
             f"| Spark connector to Avro, {load.record_bytes} B | {speed:.0f} | {ours.speed / speed:.1f} |"

@@ -28,7 +28,7 @@ import numpy as np
 
 from benchmarks.kafka_workload import Load, OptimisedKafka, consumer_performance, fill
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.kafka.backup.copy_task import copy_ranges
+from logkeep.kafka.backup.copy.copy_task import copy_ranges
 from logkeep.kafka.backup.units import CopyRange, CopyUnit
 from logkeep.kafka.client.fetch import FetchLimits, PartitionFetch, encode, parse
 from logkeep.model.cache import cache_dir
@@ -144,16 +144,21 @@ class _Sink:
         return self._size
 
 
-def measure(task: Callable[[Work], Done], works: list[Work], pool: ProcessPoolExecutor) -> tuple[float, float]:
-    """MB/s over all processes and CPU seconds per GB."""
+def run_together(task: Callable[[Work], Done], works: list[Work], pool: ProcessPoolExecutor) -> Done:
+    """All processes as one: from the first start to the last end. What they wrote is removed."""
     root = works[0].root
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir()
     done = list(pool.map(task, works))
-    size = sum(each.size_bytes for each in done)
-    wall = max(each.ended for each in done) - min(each.started for each in done)
     shutil.rmtree(root)
-    return size / 1e6 / wall, sum(each.cpu_s for each in done) / (size / 1e9)
+    started, ended = min(each.started for each in done), max(each.ended for each in done)
+    return Done(started, ended, sum(each.cpu_s for each in done), sum(each.size_bytes for each in done))
+
+
+def measure(task: Callable[[Work], Done], works: list[Work], pool: ProcessPoolExecutor) -> tuple[float, float]:
+    """MB/s over all processes and CPU seconds per GB."""
+    done = run_together(task, works, pool)
+    return done.size_bytes / 1e6 / (done.ended - done.started), done.cpu_s / (done.size_bytes / 1e9)
 
 
 def compare(kafka: EmbeddedKafka, directory: Path, record_bytes: int, megabytes: int, rounds: int) -> None:

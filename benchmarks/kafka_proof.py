@@ -25,7 +25,7 @@ from logkeep.formats.compare import record_compare
 from logkeep.formats.kafka.batches import Headers
 from logkeep.formats.warm import warm
 from logkeep.kafka.backup.claims import join
-from logkeep.kafka.backup.copy_task import copy_ranges
+from logkeep.kafka.backup.copy.copy_task import copy_ranges
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog, SourceLog

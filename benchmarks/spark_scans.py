@@ -1,12 +1,14 @@
 """Sources of the same records in one Spark session, read without a sink: ours, Kafka's and Parquet files.
 
-`ready batches` is a data source in Python that makes nothing: it gives the same 10,000 records of 100 B repeatedly,
-so it is what any source in Python costs for about as many records.
+`ready batches` is a data source in Python that makes nothing: it gives one batch of records of the same size again and
+again, so it is what any source in Python costs for about as many records.
 
-    python -m benchmarks.spark_scans BOOTSTRAP TOPIC REPOSITORY PARQUET-DIRECTORY JAR,JAR… ROUNDS
+    python -m benchmarks.spark_scans BOOTSTRAP TOPIC REPOSITORY PARQUET-DIRECTORY JAR,JAR… ROUNDS RECORD-BYTES
 
 Prints the least wall seconds and CPU seconds of each, of all processes of Spark: `ours=…,…;Spark's Kafka source=…,…;
-spark.read.parquet=…,…;ready batches=…,…`. The session is warm, the sources take turns.
+spark.read.parquet=…,…;ready batches=…,…`. The session is warm, the sources take turns, every second time in reverse:
+the JVM still compiles what they share, and with few rounds that is a part of the figures. What the processes do after
+a query, such as Python's garbage collection after a task, counts for the source of the query.
 """
 
 import sys
@@ -19,7 +21,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from benchmarks.client_cpu import client_cpu_s
 
-_TASKS, _TOGETHER = 4, 10_000
+_TASKS, _TOGETHER, _TOGETHER_BYTES = 4, 10_000, 4 << 20
+_PAUSE_S, _MOST_PAUSES = 0.1, 20
 
 
 class ReadyBatches(DataSource):
@@ -34,21 +37,22 @@ class ReadyBatches(DataSource):
         )
 
     def reader(self, schema: object) -> DataSourceReader:
-        return _ReadyReader(int(self.options["records"]) // (_TASKS * _TOGETHER))
+        return _ReadyReader(int(self.options["records"]) // _TASKS, int(self.options["bytes"]))
 
 
 class _ReadyReader(DataSourceReader):
-    def __init__(self, batches: int) -> None:
-        self._batches = batches
+    def __init__(self, records: int, record_bytes: int) -> None:
+        self._together = min(_TOGETHER, _TOGETHER_BYTES // record_bytes)
+        self._batches, self._bytes = records // self._together, record_bytes
 
     def partitions(self) -> list[InputPartition]:
         return [InputPartition(number) for number in range(_TASKS)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        count = _TOGETHER
+        count = self._together
         columns = {
             "key": pa.nulls(count, pa.binary()),
-            "value": pa.array([b"x" * 100] * count, pa.binary()),
+            "value": pa.array([b"x" * self._bytes] * count, pa.binary()),
             "topic": pa.array(["ready"] * count),
             "partition": pa.array([partition.value] * count, pa.int32()),
             "offset": pa.array(list(range(count)), pa.int64()),
@@ -60,8 +64,19 @@ class _ReadyReader(DataSourceReader):
         yield from [batch] * self._batches
 
 
+def _cpu_s() -> float:
+    """CPU seconds so far, when little more is added to them."""
+    spent = client_cpu_s(without=-1)
+    for _ in range(_MOST_PAUSES):
+        time.sleep(_PAUSE_S)
+        before, spent = spent, client_cpu_s(without=-1)
+        if spent - before < _PAUSE_S / 10:
+            break
+    return spent
+
+
 def main() -> None:
-    bootstrap, topic, repository, files, jars, rounds = sys.argv[1:]
+    bootstrap, topic, repository, files, jars, rounds, record_bytes = sys.argv[1:]
     builder = SparkSession.builder.master("local[2]").config("spark.jars", jars)
     spark = builder.config("spark.ui.enabled", "false").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -78,16 +93,17 @@ def main() -> None:
 
     def ready() -> DataFrame:
         spark.dataSource.register(ReadyBatches)
-        return spark.read.format("ready").option("records", records).load()
+        return spark.read.format("ready").options(records=records, bytes=record_bytes).load()
 
     records = parquet().count()
     sources = {"ours": ours, "Spark's Kafka source": connector, "spark.read.parquet": parquet, "ready batches": ready}
     best: dict[str, tuple[float, float]] = {}
-    for _ in range(int(rounds) + 1):
-        for name, opened in sources.items():
-            began, spent = time.monotonic(), client_cpu_s(without=-1)
+    for number in range(int(rounds) + 1):
+        for name, opened in [*sources.items()][:: -1 if number % 2 else 1]:
+            spent, began = _cpu_s(), time.monotonic()
             opened().write.format("noop").mode("overwrite").save()
-            now = time.monotonic() - began, client_cpu_s(without=-1) - spent
+            taken = time.monotonic() - began
+            now = taken, _cpu_s() - spent
             wall, cpu = best.get(name, now)
             best[name] = min(wall, now[0]), min(cpu, now[1])
     print(";".join(f"{name}={wall:.3f},{cpu:.2f}" for name, (wall, cpu) in best.items()))

@@ -24,7 +24,12 @@ class Noting:
         _forget_peak()
         started = time.time()
         result = self.task(unit, progress)
-        note = {"started": started, "ended": time.time(), "peak_mb": _peak_mb()}
+        note = {
+            "started": started,
+            "ended": time.time(),
+            "peak_mb": _memory_mb("VmHWM"),
+            "files_mb": _memory_mb("RssFile"),
+        }
         (self.notes / uuid4().hex).write_text(json.dumps(note))
         return result
 
@@ -34,9 +39,9 @@ def _forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def _peak_mb() -> float:
-    """The most resident memory since `_forget_peak`."""
-    found = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+def _memory_mb(name: str) -> float:
+    """`VmHWM` is the most resident memory since `_forget_peak`."""
+    found = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
     return int(found.split()[1]) * 1024 / 1e6
 
 
@@ -46,6 +51,8 @@ class Span:
 
     seconds: float
     peak_mb: float
+    files_mb: float
+    """Of the peak: pages of library files, which processes share."""
     cpu_s: float
     """Of all client processes, while the jobs ran."""
 
@@ -88,4 +95,5 @@ class TimedEngine:
             file.unlink()
         began, ended = min(n["started"] for n in notes), max(n["ended"] for n in notes)
         spent_s, self._spent_s = self._spent_s, 0.0
-        return Span(ended - began, max(n["peak_mb"] for n in notes), spent_s)
+        largest = max(notes, key=lambda note: float(note["peak_mb"]))
+        return Span(ended - began, largest["peak_mb"], largest["files_mb"], spent_s)

@@ -11,7 +11,7 @@ Backups are held, and not pruned, until the repository is closed.
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 
@@ -34,6 +34,7 @@ from logkeep.store.access import open_store
 from logkeep.store.retrying import RetryingStore, RetryLimits
 
 COLUMNS = ("partition", *SCHEMA.names)
+_AWARE = "pass an aware datetime, such as datetime(2026, 11, 14, tzinfo=UTC), or milliseconds since 1970"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OFFSETS = "pass {partition: (first, end)} with partitions of the topic, first not above end"
 _PARTITION = pa.field("partition", pa.int32(), nullable=False)
@@ -56,6 +57,9 @@ class BackupRepository:
         self._place = place
         self._held = ExitStack()
         self._closed = False
+
+    def __repr__(self) -> str:
+        return f"BackupRepository(url={self._place.store.url!r}, source={self.source!r})"
 
     @property
     def source(self) -> str:
@@ -100,12 +104,15 @@ class BackupRepository:
 class ArchivedBackup:
     """An opened backup."""
 
-    _view: KafkaBackupView
-    _check_open: Callable[[], None]
+    _view: KafkaBackupView = field(repr=False)
+    _check_open: Callable[[], None] = field(repr=False)
 
     @property
     def id(self) -> int:
         return self._view.entry.id
+
+    def __repr__(self) -> str:
+        return f"ArchivedBackup(id={self.id})"
 
     def topics(self) -> list[str]:
         return sorted({cut.log.name for cut in self._view.manifest.cut})
@@ -122,8 +129,8 @@ class ArchivedTopic:
 
     name: str
     partitions: tuple[int, ...]
-    _view: KafkaBackupView
-    _check_open: Callable[[], None]
+    _view: KafkaBackupView = field(repr=False)
+    _check_open: Callable[[], None] = field(repr=False)
 
     def scan(
         self,
@@ -190,9 +197,9 @@ class TopicScan:
     """Records of a topic as a table: for pyarrow, pandas, polars, DuckDB and all that read Arrow's C stream."""
 
     columns: tuple[str, ...]
-    _view: KafkaBackupView
-    _selection: ScanSelection
-    _check_open: Callable[[], None]
+    _view: KafkaBackupView = field(repr=False)
+    _selection: ScanSelection = field(repr=False)
+    _check_open: Callable[[], None] = field(repr=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -238,6 +245,8 @@ class TopicScan:
 def _milliseconds(moment: Moment | None) -> int | None:
     if moment is None or isinstance(moment, int):
         return moment
+    if not isinstance(moment, datetime):
+        raise UsageError(f"{moment!r} is no time", remedy=_AWARE)
     if moment.tzinfo is None:
-        raise UsageError("the time has no time zone", remedy="pass an aware datetime, such as datetime(…, tzinfo=UTC)")
+        raise UsageError("the time has no time zone", remedy=_AWARE)
     return -((_EPOCH - moment) // timedelta(milliseconds=1))  # a part of a millisecond counts as a whole one

@@ -153,8 +153,23 @@ def test_mistakes_are_refused_before_anything_is_read(place: SourceRef, tmp_path
             topic.scan(isolation="read_committed")
         with pytest.raises(UsageError, match="no time zone"):
             topic.scan(since=datetime(2026, 1, 1))  # noqa: DTZ001 - the mistake
+        with pytest.raises(UsageError, match="'yesterday' is no time") as caught:
+            topic.scan(since="yesterday")  # type: ignore[arg-type]
+        assert "pass an aware datetime" in caught.value.remedy
         with pytest.raises(UnknownBackup):
             repository.backup(5)
+
+
+def test_what_a_notebook_shows_is_short(place: SourceRef) -> None:
+    with logkeep.open(place.store.url) as repository:
+        backup = repository.backup()
+        topic = backup.topic("state")
+        assert repr(repository) == f"BackupRepository(url={place.store.url!r}, source={place.source!r})"
+        assert (repr(backup), repr(topic), repr(topic.scan(columns=["key"]))) == (
+            f"ArchivedBackup(id={backup.id})",
+            "ArchivedTopic(name='state', partitions=(0, 1))",
+            "TopicScan(columns=('key',))",
+        )
 
 
 def test_a_part_of_a_millisecond_counts_as_a_whole_one() -> None:

@@ -23,6 +23,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
+from logkeep.engine.spark.imported_modules import freeze_imported_modules
 from logkeep.errors import LogkeepError
 from logkeep.model.table_format import ColumnFilter, Comparison, TableFormat
 
@@ -52,6 +53,7 @@ class TableSource(DataSource):
     def __init__(self, options: dict[str, str]) -> None:
         with_remedy(lambda: self._format().schema(options))
         super().__init__(self._format().kept_options(options))
+        freeze_imported_modules()
 
     @classmethod
     def _format(cls) -> TableFormat:
@@ -77,11 +79,13 @@ class TableReader(DataSourceReader):
         self.filters: tuple[ColumnFilter, ...] = ()
 
     def partitions(self) -> list[InputPartition]:
+        freeze_imported_modules()
         units = with_remedy(lambda: self._format.units(self._options, self.filters))
         return [TablePartition(unit) for unit in units]
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """Spark passes a partition of its own where there is none."""
+        freeze_imported_modules()
         if isinstance(partition, TablePartition):
             batches = self._format.rows(partition.value)
             while (batch := with_remedy(lambda: next(batches, None))) is not None:

@@ -45,7 +45,6 @@ class ResultSink(Protocol):
 
     def batch(self, rows: "pa.RecordBatch") -> bool:
         """Whether more rows are wanted."""
-        ...
 
     def end(self) -> None: ...
 

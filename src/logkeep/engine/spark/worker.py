@@ -1,11 +1,9 @@
 """Code that runs inside a Spark worker: one unit of work per Spark task. Imports pyspark only there."""
 
-import gc
 import pickle
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +12,7 @@ import msgspec
 from logkeep.engine.outcomes import UnitDone, UnitFailed, attempt, encode
 from logkeep.engine.spark.counters import CounterAddress, CounterSender
 from logkeep.engine.spark.directories import DirectorySign, refuse_unseen
+from logkeep.engine.spark.imported_modules import freeze_imported_modules
 from logkeep.model.process_memory import forbid_core_dumps
 from logkeep.model.work import Progress, Task
 
@@ -56,7 +55,7 @@ def run_partition(
     import pyarrow as pa  # noqa: PLC0415  # only workers need it
     from pyspark import TaskContext  # noqa: PLC0415  # only available in a worker
 
-    _freeze_imported_modules()
+    freeze_imported_modules()
     forbid_core_dumps()  # on a cluster no process of ours has started this one
     context = TaskContext.get()
     number = context.attemptNumber() if context else 0
@@ -91,9 +90,3 @@ def _keep_seat(seat: Path) -> UnitDone:
     while seat.exists():
         time.sleep(_SEAT_POLL_S)
     return UnitDone(0, msgspec.Raw(b"\xc0"))
-
-
-@cache
-def _freeze_imported_modules() -> None:
-    # Spark's daemon runs the garbage collector after every task; frozen modules are not visited.
-    gc.freeze()

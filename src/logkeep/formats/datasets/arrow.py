@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from logkeep.formats.kafka import record_kernels as k
 from logkeep.formats.kafka.encode_kernels import count_borders, pack
-from logkeep.formats.kafka.record_kernels import Bytes, Longs, header_spans
+from logkeep.formats.kafka.record_kernels import Bytes, Ints, Longs, header_spans
 from logkeep.formats.kafka.records import Flags, RecordColumns
 
 CREATE_TIME, APPEND_TIME = 0, 1
-"""Values of `timestamp_type`, as Kafka's clients number them."""
+"""Values of `timestamp_type`, as Kafka's clients number them: the latter where a record has the append time."""
 
 HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 HEADERS = pa.list_(pa.field("header", HEADER, nullable=False))
@@ -39,20 +39,18 @@ def arrow_records(records: RecordColumns, columns: Collection[str] | None = None
     Only these columns, in the order of `SCHEMA`; None: all of them.
     """
     fields = [field for field in SCHEMA if columns is None or field.name in columns]
-    spans = records.spans.astype(np.int64)
-    return pa.RecordBatch.from_arrays(
-        [_column(field.name, records, spans) for field in fields], schema=pa.schema(fields)
-    )
+    return pa.RecordBatch.from_arrays([_column(field.name, records) for field in fields], schema=pa.schema(fields))
 
 
-def _column(name: str, records: RecordColumns, spans: Longs) -> pa.Array:
+def _column(name: str, records: RecordColumns) -> pa.Array:
+    spans = records.spans
     match name:
         case "offset":
             return _numbers(name, records.offsets)
         case "timestamp":
             return _numbers(name, records.times_ms)
         case "timestamp_type":
-            return _numbers(name, np.where(records.append_time, np.int8(APPEND_TIME), np.int8(CREATE_TIME)))
+            return _numbers(name, records.append_time.astype(np.int8))
         case "key":
             return binary_column(records.data, spans[:, k.KEY_AT], spans[:, k.KEY_SIZE])
         case "value":
@@ -61,8 +59,11 @@ def _column(name: str, records: RecordColumns, spans: Longs) -> pa.Array:
 
 
 def _headers(records: RecordColumns) -> pa.Array:
-    counts = records.spans[:, k.HEADERS].astype(np.int64)
-    room = int(counts.sum())
+    counts = records.spans[:, k.HEADERS]
+    room = int(counts.sum(dtype=np.int64))
+    if not room:  # of most records: the kernels need not be called
+        none = pa.nulls(0, HEADER)
+        return pa.Array.from_buffers(HEADERS, len(counts), [None, _borders(counts)], children=[none])
     name_at, name_size, value_at, value_size = (np.empty(room, np.int64) for _ in range(4))
     header_spans(records.data, records.spans, name_at, name_size, value_at, value_size)
     names = binary_column(records.data, name_at, name_size)
@@ -71,9 +72,9 @@ def _headers(records: RecordColumns) -> pa.Array:
     return pa.Array.from_buffers(HEADERS, len(records), [None, _borders(counts)], children=[pairs])
 
 
-def binary_column(data: Bytes, starts: Longs, sizes: Longs) -> pa.Array:
+def binary_column(data: Bytes, starts: Longs | Ints, sizes: Longs | Ints) -> pa.Array:
     """Parts of the data as an array; a size of -1 is null. Raises ValueError if they do not fit into 31 bits."""
-    starts, sizes = np.ascontiguousarray(starts), np.ascontiguousarray(sizes)
+    starts, sizes = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(sizes, np.int64)
     borders = np.empty(len(sizes) + 1, np.int32)
     nulls, end = count_borders(sizes, borders)
     if end < 0:
@@ -84,7 +85,7 @@ def binary_column(data: Bytes, starts: Longs, sizes: Longs) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(sizes), [there, pa.py_buffer(borders), pa.py_buffer(out)], nulls)
 
 
-def _borders(lengths: Longs) -> pa.Buffer:
+def _borders(lengths: Ints) -> pa.Buffer:
     """Sums fit into 32 bits: all pieces come from a buffer of less than 2 GiB."""
     borders = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=borders[1:])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 import pyarrow as pa
-from isal import isal_zlib
+from isal import igzip_lib
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
 from logkeep.formats.arrow_streams import unpacked_pieces
@@ -23,6 +23,8 @@ from logkeep.formats.zstd_frames import MAGIC as ZSTD_MAGIC
 from logkeep.formats.zstd_frames import window_bytes
 
 PIECE_BYTES = 1 << 20
+INFLATED_BYTES = 320 << 10
+"""The same of deflate: most blocks of ours fit into one such buffer. A growing one takes a fifth longer."""
 _USUAL_HEADER, _LARGEST_HEADER = 8 << 10, 1 << 20
 _LARGEST_SNAPPY = 256 << 20
 _LARGEST_WINDOW = 32 << 20
@@ -30,7 +32,7 @@ _TAIL_BYTES = 256 << 10
 _NUMBER_BYTES = 10
 _ZLIB_CHECKSUM_BYTES = 4
 """fastavro leaves some bytes of zlib's checksum behind the deflated ones."""
-_INFLATE_ERROR = cast("type[Exception]", isal_zlib.error)
+_INFLATE_ERROR = cast("type[Exception]", igzip_lib.error)
 """isal declares an object of the type."""
 
 
@@ -237,13 +239,13 @@ def _stored_pieces(file: BinaryIO, block: AvroBlock) -> Iterator[StoredPiece]:
 
 
 def _inflated(packed: Iterator[bytes]) -> Iterator[bytes]:
-    stream, after = isal_zlib.decompressobj(-15), 0
+    stream, after = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE, hist_bits=15), 0
     for data in packed:
         after += len(data) if stream.eof else 0
-        plain = stream.decompress(data, PIECE_BYTES)
+        plain = b"" if stream.eof else stream.decompress(data, INFLATED_BYTES)
         while plain:
             yield plain
-            plain = b"" if stream.eof else stream.decompress(stream.unconsumed_tail, PIECE_BYTES)
+            plain = b"" if stream.eof else stream.decompress(b"", INFLATED_BYTES)
     if not stream.eof:
         raise Damaged("the compressed bytes end early")
     if after + len(stream.unused_data) > _ZLIB_CHECKSUM_BYTES:

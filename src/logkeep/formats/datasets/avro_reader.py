@@ -38,7 +38,7 @@ from logkeep.formats.kafka.record_kernels import Bytes, Longs
 _MOST_ROWS = 1 << 13
 _TOGETHER_BYTES, _LARGE_BYTES = 2 << 20, 16 << 20
 _LARGEST_RECORD = 2 * k.LARGEST_PIECE
-_NO_HEADERS = pa.array([], HEADER)
+_NO_HEADERS = pa.nulls(0, HEADER)  # `pyarrow.array` would import pandas
 _FAULTS = {
     k.SHORT: "a record is longer than its block",
     k.BAD: "a record is malformed",

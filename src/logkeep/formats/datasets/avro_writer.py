@@ -9,6 +9,7 @@ that is not UTF-8 is written with U+FFFD in place of what is wrong, and an appen
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -60,8 +61,12 @@ class AvroFileWriter:
 
     def add(self, batch: pa.RecordBatch) -> bytes:
         """The blocks that these records complete. Records have the columns of `arrow.SCHEMA`."""
+        return b"".join(self.pieces(batch))
+
+    def pieces(self, batch: pa.RecordBatch) -> Iterator[bytes | memoryview]:
+        """The same without a copy: each piece is valid until the next call. Take all of them."""
         plain, ends = self._encoded(batch)
-        done, first = list[bytes | memoryview](), 0
+        first = 0
         while first < len(ends):
             before = int(ends[first - 1]) if first else 0
             last = int(np.searchsorted(ends, before + BLOCK_BYTES - len(self._held)))
@@ -69,9 +74,8 @@ class AvroFileWriter:
                 self._held += plain[before : int(ends[-1])].tobytes()
                 self._held_records += last - first
                 break
-            done += self._block(plain[before : int(ends[last])], last + 1 - first)
+            yield from self._block(plain[before : int(ends[last])], last + 1 - first)
             first = last + 1
-        return b"".join(done)
 
     def end(self) -> bytes:
         """The last block, if records are left."""

@@ -93,6 +93,10 @@ class ParquetFileWriter:
             first = after
         return self._sink.take()
 
+    def pieces(self, batch: pa.RecordBatch) -> Iterator[bytes]:
+        """The same."""
+        yield self.add(batch)
+
     def end(self) -> bytes:
         """The last row group and the footer."""
         if self._held:

@@ -67,7 +67,7 @@ class LiveLogs:
         self._connections: dict[tuple[int, int], FetchConnection] = {}
         self._correlation, self._log_start, self._given = 0, 0, 0
         self.reported_start = -1
-        """The log start in the last reply without an error; -1 before the first."""
+        """The log start in the last reply of this range without an error; -1 before the first."""
         self.aborted: tuple[AbortedTransaction, ...] = ()
         """Of the last reply without an error, if committed records are asked for."""
 
@@ -82,6 +82,7 @@ class LiveLogs:
         A stretch is valid until the next one is requested; with two lanes until the one after the next is.
         """
         self._leader, offset = Leader(broker, -1), wanted.start
+        self.reported_start, self.aborted = -1, ()
         while offset < wanted.end:
             fetched = self._fetch(wanted, offset)
             if fetched is None:

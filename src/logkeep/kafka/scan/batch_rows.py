@@ -13,7 +13,9 @@ from logkeep.formats.kafka.batches import Longs
 
 NEAR_BYTES = 8 << 10
 """Batches that are at most so far apart are read with one request."""
-TOGETHER_BYTES = 2 << 20
+_FIRST_BYTES, _MOST_BYTES = 2 << 20, 8 << 20
+"""How much is read together: first little, for readers of a few records, then twice as much each time. Each read has a
+fixed cost in Python."""
 _MOST_BACKWARDS = 64
 """Batches that are read together from the end."""
 
@@ -46,13 +48,14 @@ def read_together(index: BatchIndex, rows: Longs, near_bytes: int = NEAR_BYTES) 
         yield from np.split(rows, np.flatnonzero(np.diff(frame)) + 1)
         return
     far = np.flatnonzero(starts[1:] - ends[:-1] > near_bytes) + 1
+    together = _FIRST_BYTES
     for near in np.split(np.arange(len(rows)), far):
         first = 0
         while first < len(near):
-            limit = int(starts[near[first]]) + TOGETHER_BYTES
+            limit = int(starts[near[first]]) + together
             last = max(int(np.searchsorted(ends[near], limit, side="right")), first + 1)
             yield rows[near[first:last]]
-            first = last
+            first, together = last, min(2 * together, _MOST_BYTES)
 
 
 def from_the_end(index: BatchIndex, rows: Longs) -> Iterator[Longs]:

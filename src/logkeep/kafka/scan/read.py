@@ -23,6 +23,7 @@ from logkeep.kafka.scan.endings import Endings
 from logkeep.kafka.scan.later_segments import segments_after
 from logkeep.kafka.scan.stored_segment import ScannedSegment, WrongIndex
 from logkeep.kafka.scan.values import ScanCounters, ScanIsolation, ScanRange
+from logkeep.model.freed_memory import keep_freed_memory
 from logkeep.model.segments import Segment
 
 _OPEN_SEGMENTS = 2
@@ -82,6 +83,7 @@ class _Reader:
         wanted = self._wanted
         if wanted.start >= wanted.end:
             return
+        keep_freed_memory()
         buried = read_buried(wanted.place, wanted.buried)
         view = View(wanted.start, wanted.end, before_ms=wanted.until_ms, buried=buried)
         for segment in reversed(wanted.own_segments) if self._backwards else wanted.own_segments:

@@ -19,7 +19,7 @@ from logkeep.kafka.logs.rebuilt_index import rebuild_index
 from logkeep.kafka.scan.batch_rows import NEAR_BYTES, read_together
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository.backups.log_batches import LogPieces
-from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.backups.segment_bytes import StoredLog, joined
 from logkeep.repository.chain.commits import SourceRef
 
 _COMPARED = tuple(name for name in ROW.names or () if name != "position")
@@ -61,7 +61,7 @@ class ScannedSegment:
 
     def _read_whole(self) -> BatchStretch:
         summed = hashlib.sha256()
-        data = b"".join(self._log.pieces(summed.update))
+        data = joined(self._log.pieces(summed.update))
         if summed.hexdigest() != self.segment.sha256:
             raise Damaged(NOT_WRITTEN, subject=self._log.name)
         return BatchStretch(data, self._walked(data))
@@ -78,7 +78,7 @@ class ScannedSegment:
         wanted = self.index.rows[first : last + 1]
         start = int(wanted["position"][0])
         length = int(wanted["position"][-1]) + int(wanted["size"][-1]) - start
-        data = b"".join(self._log.range(start, length, self.index))
+        data = joined(self._log.range(start, length, self.index))
         try:
             batches = self._walked(data)
         except Damaged:

@@ -19,6 +19,7 @@ from logkeep.formats.kafka.batch_index import BatchIndex, decode
 from logkeep.formats.zstd_frames import opened
 from logkeep.formats.zstd_reader import unpacked_frames
 from logkeep.model.segments import Codec, Segment
+from logkeep.model.work import Progress
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.base import Store
@@ -119,6 +120,26 @@ class StoredLog:
             chunk = self.store.get_range(self.name, at, min(piece_bytes, end - at))
             watch(chunk)
             yield chunk
+
+
+def proven_pieces(place: SourceRef, segment: Segment, progress: Progress) -> Iterator[memoryview]:
+    """All plain bytes of a segment; the hash of its object is compared at the end. Raises Damaged."""
+    digest = hashlib.sha256()
+
+    def watch(chunk: bytes) -> None:
+        digest.update(chunk)
+        progress(len(chunk))
+
+    stored = StoredLog.of(place, segment)
+    yield from stored.pieces(watch)
+    if digest.hexdigest() != segment.sha256:
+        raise Damaged("the bytes are not those that were written", subject=stored.name)
+
+
+def joined(pieces: Iterator[memoryview]) -> memoryview | bytes:
+    """All bytes of some pieces in one buffer. A single piece is not copied."""
+    some = list(pieces)
+    return some[0] if len(some) == 1 else b"".join(some)
 
 
 def read_index(place: SourceRef, segment: Segment) -> BatchIndex | None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 import struct
 import zlib
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
 from logkeep.formats.datasets import avro_writer
+from logkeep.formats.datasets.avro_blocks import INFLATED_BYTES, PIECE_BYTES, AvroBlock, plain_pieces
 from logkeep.formats.datasets.avro_container import MAGIC, AvroCodec, number, piece
 from logkeep.formats.datasets.avro_reader import AvroFile
 from logkeep.formats.datasets.avro_schemas import AvroSchema, schema_text
@@ -204,6 +206,18 @@ def test_damaged_compression(codec: AvroCodec) -> None:
     lying = bytes.fromhex("ffffffff07") + b"x" + struct.pack(">I", 0)
     with pytest.raises(Damaged, match="cannot be unpacked"):
         read(handmade((1, lying), codec=codec.encode()))
+
+
+def test_deflated_blocks_around_the_size_of_a_piece() -> None:
+    """Whole blocks, each piece of a limited size; what fastavro leaves of zlib's checksum behind them is no damage."""
+    for size in (1, INFLATED_BYTES - 1, INFLATED_BYTES, INFLATED_BYTES + 1, 3 * INFLATED_BYTES, PIECE_BYTES * 5):
+        plain = random.Random(size).randbytes(size // 2) + bytes(size - size // 2)
+        for tail in (b"", b"1", b"1234"):
+            packed = zlib.compress(plain, wbits=-15) + tail
+            pieces = list(plain_pieces(io.BytesIO(packed), AvroCodec.DEFLATE, AvroBlock(0, 1, 0, len(packed))))
+            assert b"".join(piece for piece in pieces if isinstance(piece, bytes)) == plain
+            assert all(0 < len(piece) <= INFLATED_BYTES for piece in pieces)
+            assert len(pieces) == 1 or size > INFLATED_BYTES
 
 
 def test_a_record_of_five_megabytes_and_blocks_of_others() -> None:

@@ -65,6 +65,17 @@ def test_the_bytes_of_a_file() -> None:
         assert writer.end() == b"\x02" + bytes((2 * len(body),)) + body + sync
 
 
+def test_blocks_without_a_codec_are_not_copied() -> None:
+    row = {"timestamp": 5, "timestamp_type": 0, "key": b"k", "value": bytes(avro_writer.BLOCK_BYTES), "headers": []}
+    batch = pa.RecordBatch.from_pylist([{**row, "offset": i} for i in range(5)], SCHEMA)
+    options = AvroOptions(codec=AvroCodec.NULL)
+    pieces = list(AvroFileWriter("t", 0, 0, options).pieces(batch))
+    views = [piece for piece in pieces if isinstance(piece, memoryview)]
+    assert len(views) == 5
+    assert len({id(view.obj) for view in views}) == 1, "they are parts of one buffer"
+    assert b"".join(pieces) == AvroFileWriter("t", 0, 0, options).add(batch)
+
+
 @pytest.mark.parametrize("codec", AvroCodec)
 def test_the_schema_of_the_seed_is_the_schema_of_the_file(codec: AvroCodec) -> None:
     data, _ = written([sample(3)], AvroOptions(AvroSchema.SEED001, codec))

@@ -46,6 +46,7 @@ def _records(*rows: tuple[Any, ...]) -> pa.RecordBatch:
 def test_types_are_those_that_spark_expects() -> None:
     found = spark_columns(_records((0, 0, 0, b"", None, [])), "t", 1, tuple(COLUMNS))
     assert to_arrow_schema(OF_SPARK, timezone="UTC").equals(found.schema)
+    assert found["headers"].to_pylist() == [None]
     empty = spark_columns(_records(), "t", 1, tuple(COLUMNS))
     assert (empty.num_rows, empty.schema) == (0, found.schema)
 
