@@ -163,4 +163,4 @@ $(VENV)/.dev: $(VENV)/.installed requirements/dev.lock
 	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/dev.lock
 	@touch $@
 
-.PHONY: help install demo test check servers coverage soak soak-fold soak-groups-at soak-standby soak-generations soak-checkpoints soak-upkeep registry zeebe format reference pictures wheel lock clean dev
+.PHONY: help install demo test check servers coverage soak soak-fold soak-groups-at soak-standby soak-generations soak-checkpoints soak-upkeep registry oso zeebe format reference pictures wheel lock clean dev

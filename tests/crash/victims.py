@@ -133,7 +133,7 @@ def keep_up_dataset(
         if verb == "prune":
             some = segments_of(dataset).items()
             gone = [PrunedPartition(*log, segments[:-1], 1, "") for log, segments in some]
-            files = len(list(delete_segments(dataset.target, gone)))
+            files = len(list(delete_segments(dataset.target, dataset.document, gone)))
         else:
             files = sum(
                 each.written

@@ -15,7 +15,7 @@ _NO_MODULES = {
     *("begin", "complete", "create", "created", "data", "delete", "failed", "group", "read_manifest"),
     *("__consumer_offsets", "logkeep", "pyspark_logkeep"),
     *("unit", "property", "golden", "corruption", "crash", "integration", "e2e", "support"),
-    *("copy_log", "except", "find_leader", "layout.collectable", "noqa", "plan_backup", "seal"),
+    *("copy_log", "except", "find_coordinators", "layout.collectable", "noqa", "plan_backup", "seal"),
     *("size_bytes", "timeout_s", "tmp_path", "xdist_group"),
     *("utils", "helpers", "common", "manager"),
 }

@@ -138,8 +138,8 @@ ARCHIVE_MUTANTS = {
             (
                 BackupActor,
                 "_copy",
-                "place = self._is.open_place()",
-                'place = self._is.open_place(); yield "opened"; '
+                "place = self._me.open_place()",
+                'place = self._me.open_place(); yield "opened"; '
                 "job = _Job(job.cut, job.nonce, self._pin(job.cut.position), job.begun_s)",
             ),
         ),
@@ -164,11 +164,11 @@ ARCHIVE_MUTANTS = {
         "_copy_files",
         "copied = yield",
         "put_copy(place, request.id, self._completed(request, job, plan, branch, position, segments), segments, "
-        "who.run, who.tokens()); copied = yield",
+        "me.run, me.tokens()); copied = yield",
         {"unrestorable"},
     ),
     "two leaders under one key": Mutant(
-        BackupActor, "_copy_files", "batches, who.tokens)", 'batches, lambda: f"f{job.cut.id:015x}")', {"reason"}
+        BackupActor, "_copy_files", "batches, me.tokens)", 'batches, lambda: f"f{job.cut.id:015x}")', {"reason"}
     ),
     "failed id retaken, id reused after a restore": Mutant(
         journal, "put_request", "put_own(", PUT_OVER, {"retaken", "reused"}, (CHECK_IDS,)

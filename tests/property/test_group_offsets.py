@@ -52,7 +52,7 @@ def appended(log: Log, base: int, trailing: int = 0) -> tuple[RunMap, dict[int, 
     """A restore that puts records one after the other, and the target as {offset: source offset}."""
     builder = RunMapBuilder(log.start, log.end, base)
     builder.extend(np.array([(o, 1) for o in log.records], np.int64).reshape(-1, 2))
-    builder.skip_to(builder.next_target + trailing)
+    builder.skip_to(base + len(log.records) + trailing)
     return decode(encode(builder.finish())), {base + i: o for i, o in enumerate(log.records)}
 
 

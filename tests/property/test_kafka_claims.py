@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from logkeep.formats.kafka.batch_index import decode
 from logkeep.kafka.backup.claims import Joined, join
-from logkeep.kafka.backup.range_state import RangeCopy
+from logkeep.kafka.backup.copy.range_state import RangeCopy
 from logkeep.kafka.backup.units import CopyRange, CopyResult
 from logkeep.kafka.client.fetch import Code, FetchedPartition
 from logkeep.kafka.logs.lost_offset import LogFacts, explain

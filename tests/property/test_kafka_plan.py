@@ -50,7 +50,7 @@ def situations(draw: st.DrawFn) -> Situation:
         topic_id, before = UUID(int=2 * number + 1), UUID(int=2 * number + 2)
         leaders = draw(st.lists(st.integers(1, 3), min_size=1, max_size=6))
         topics.append(
-            Topic(f"t{number}", topic_id, False, tuple(Partition(i, b, 0, (b,), (b,)) for i, b in enumerate(leaders)))
+            Topic(f"t{number}", topic_id, False, tuple(Partition(i, b, 0, (b,)) for i, b in enumerate(leaders)))
         )
         for index in range(len(leaders)):
             log = TopicPartition(f"t{number}", index)

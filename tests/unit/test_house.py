@@ -1,6 +1,7 @@
 """The shape of the source tree: packages stay small, names have one meaning, imports form no cycle."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -47,6 +48,17 @@ def test_every_module_says_what_it_is() -> None:
     """In its first line, with whole sentences."""
     first = {_name(path): (ast.get_docstring(_tree(path)) or "").partition("\n")[0] for path in MODULES}
     assert {module: line for module, line in first.items() if not line.endswith((".", ":", "?"))} == {}
+
+
+def test_a_tour_of_a_package_names_all_that_is_in_it() -> None:
+    """The docstring of a package may have a line for each of its modules; then it has one for all of them."""
+    line = re.compile(r"^ *(?:- `)?([a-z_0-9]+)(?:`: | {2,})", re.M)
+    for path in SOURCE.rglob("__init__.py"):
+        named = set(line.findall(ast.get_docstring(_tree(path)) or ""))
+        modules = [each for each in path.parent.iterdir() if each.is_dir() or each.suffix == ".py"]
+        inside = {each.stem for each in modules if not each.name.startswith("__")}
+        if len(named & inside) > 2:
+            assert named == inside, _name(path)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ A program with one handler per command, and nothing about backups:
 """
 
 from logkeep.application.application import Application
-from logkeep.application.command import Command
-from logkeep.application.context import Context
+from logkeep.application.context import Command, Context
 
 __all__ = ["Application", "Command", "Context"]

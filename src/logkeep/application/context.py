@@ -7,13 +7,13 @@ lists and dictionaries. A value that is read is a copy: assign it again to chang
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Protocol
 
 import msgspec
 
-from logkeep.application.command import Command
 from logkeep.checkpoint.partition_state import EXTERNAL, PartitionState
 from logkeep.checkpoint.processor import Handled
 from logkeep.checkpoint.records import NAME, RESERVED_PREFIX, Record, SentCommand
@@ -24,6 +24,22 @@ MOST_EVENT_BYTES = 7 << 20
 """Of what one command writes, sends and replies: its event is one record, and on Kafka a record has 8 MiB at most."""
 MOST_KEY_BYTES = 1024
 _MOST_LOGGED = 100
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a handler gets."""
+
+    name: str
+    key: str
+    """It chooses the partition."""
+    value: Any
+    position: int
+    """In the log of its partition."""
+    time: datetime
+    """When the partition logged it; never before that of an earlier command."""
+
+
 UserHandler = Callable[[Command, "StateMapping", "Context"], object]
 
 

@@ -42,11 +42,9 @@ class Arrivals(Protocol):
 
     def wait(self, partition: int, seconds: float) -> None:
         """Until something may have arrived for this partition."""
-        ...
 
     def wake(self, partition: int) -> None:
         """End a wait."""
-        ...
 
 
 class PartitionWorker:

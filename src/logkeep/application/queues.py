@@ -12,7 +12,7 @@ from logkeep.errors import ClusterNotReady
 
 
 class Queues:
-    """See `Transport`."""
+    """The `checkpoint.log.Transport` of one process."""
 
     def __init__(self, partitions: int) -> None:
         self._waiting: list[deque[Record]] = [deque() for _ in range(partitions)]

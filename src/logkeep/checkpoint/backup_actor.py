@@ -79,7 +79,7 @@ class BackupActor:
     """Used by the processor's thread (`begin`) and by the one that executes the steps."""
 
     def __init__(self, identity: ActorIdentity, log: PartitionLog, keeping: LogKeeping) -> None:
-        self._is, self._log, self._keeping = identity, log, keeping
+        self._me, self._log, self._keeping = identity, log, keeping
         self._snapshots: SnapshotStore = keeping.snapshots
         self._begun: set[int] = set()
         self.checkpoints: Callable[[], tuple[tuple[int, int, int], ...]] = lambda: ()
@@ -89,10 +89,10 @@ class BackupActor:
         """Pin what the copy needs; the copy as steps. None if a copy for this id was begun before."""
         if take.id in self._begun:
             return None
-        started = self._is.elapsed_s()
+        started = self._me.elapsed_s()
         pinned = self._pin(cut.position)
         self._begun.add(take.id)
-        pause_ms = int((self._is.elapsed_s() - started) * 1000)
+        pause_ms = int((self._me.elapsed_s() - started) * 1000)
         return self._copy(_Job(cut, take.nonce, pinned, started, pause_ms), take.repository)
 
     def resume(self, cut: CutFacts | None) -> Steps[None]:
@@ -121,7 +121,7 @@ class BackupActor:
     def _copy(self, job: _Job, repository: str) -> Steps[None]:
         try:
             yield "copy: open the store"
-            place = self._is.open_place()
+            place = self._me.open_place()
             request = self._request_to_copy(place, job, repository)
             if request is None:
                 return
@@ -140,23 +140,23 @@ class BackupActor:
         request = self._request(place, job.cut.id)
         if request is None or repository not in ("", place.repository) or job.nonce not in ("", request.nonce):
             return None
-        own = [one.copy for one in stored_copies(place, request) if one.copy.partition == self._is.partition]
+        own = [one.copy for one in stored_copies(place, request) if one.copy.partition == self._me.partition]
         done = any(copy.outcome == "failed" or copy.term == self._log.term for copy in own)
         return None if done else request
 
     def _request(self, place: SourceRef, backup_id: int) -> CopyRequest | None:
         """An undecided request of this application and history."""
         request = copy_request(place, backup_id)
-        if request is None or (request.application, request.history) != (self._is.application, self._is.history):
+        if request is None or (request.application, request.history) != (self._me.application, self._me.history):
             return None
-        if self._is.clock() >= request.deadline or backup_id in decided(read_chain(place)):
+        if self._me.clock() >= request.deadline or backup_id in decided(read_chain(place)):
             return None
         return request
 
     def _archive(self, place: SourceRef, request: CopyRequest, job: _Job) -> Steps[None]:
         copy, segments = yield from self._copied(place, request, job)
         yield "copy: receipt"
-        put_copy(place, request.id, copy, segments, self._is.run, self._is.tokens())
+        put_copy(place, request.id, copy, segments, self._me.run, self._me.tokens())
         yield "copy: receipt stored"
         self._free(job.pinned)
         yield from self._settle(place, request, job.cut.cut_end)
@@ -177,23 +177,23 @@ class BackupActor:
     def _copy_files(
         self, place: SourceRef, request: CopyRequest, job: _Job
     ) -> Steps[tuple[PartitionCopy, tuple[Segment, ...]]]:
-        who, cut, choice = self._is, job.cut, job.pinned.choice
+        me, cut, choice = self._me, job.cut, job.pinned.choice
         if isinstance(choice, NoSnapshotFits):
             raise BackupFailed(choice.reason)
         yield "copy: read the base"
-        base, branch = continued(place, request, who.partition, self.checkpoints())
+        base, branch = continued(place, request, me.partition, self.checkpoints())
         choice, replayed = self._chosen(choice, base, cut.cut_end)
         position = choice.snapshot.position if choice.snapshot else -1
         plan = plan_copy(
             base,
-            history=who.history,
+            history=me.history,
             local_start=self._log.start,
             snapshot_position=position,
             cut_end=cut.cut_end,
         )
-        log = log_of(who.name, who.history, who.partition, branch)
+        log = log_of(me.name, me.history, me.partition, branch)
         batches = self._log.batches(plan.copy_from, cut.cut_end)
-        segments = yield from copy_log(place, log, plan.copy_from, cut.cut_end, batches, who.tokens)
+        segments = yield from copy_log(place, log, plan.copy_from, cut.cut_end, batches, me.tokens)
         if choice.snapshot and not plan.snapshot_archived:
             copied = yield from self._copy_snapshot(place, choice.snapshot, branch)
             segments = (*segments, copied)
@@ -224,11 +224,11 @@ class BackupActor:
         return self._log.size_from(start) - behind
 
     def _copy_snapshot(self, place: SourceRef, snapshot: KeptSnapshot, branch: int) -> Steps[Segment]:
-        who = self._is
-        name = snapshots_of(who.name, who.history, who.partition, branch)
-        time_ms = int(who.clock().timestamp() * 1000)
+        me = self._me
+        name = snapshots_of(me.name, me.history, me.partition, branch)
+        time_ms = int(me.clock().timestamp() * 1000)
         with self._snapshots.path(snapshot.position).open("rb") as file:
-            return (yield from copy_snapshot(place, name, snapshot.position, time_ms, file, who.tokens))
+            return (yield from copy_snapshot(place, name, snapshot.position, time_ms, file, me.tokens))
 
     def _completed(
         self,
@@ -241,9 +241,9 @@ class BackupActor:
     ) -> PartitionCopy:
         cut = job.cut
         return PartitionCopy(
-            partition=self._is.partition,
+            partition=self._me.partition,
             term=self._log.term,
-            history=self._is.history,
+            history=self._me.history,
             nonce=request.nonce,
             outcome="completed",
             position=cut.position,
@@ -257,16 +257,16 @@ class BackupActor:
             lost=plan.lost,
             checkpoints=tuple(one for one in self.checkpoints() if plan.log_start <= one[1] <= cut.position),
             bytes=sum(segment.stored_bytes for segment in segments),
-            took_ms=int((self._is.elapsed_s() - job.begun_s) * 1000),
+            took_ms=int((self._me.elapsed_s() - job.begun_s) * 1000),
             pause_ms=job.pause_ms,
         )
 
     def _settle(self, place: SourceRef, request: CopyRequest, cut_end: int) -> Steps[None]:
         """Until the backup is decided, by this partition or another: then the log up to the cut is archived."""
-        who = self._is
+        me = self._me
         while True:
             try:
-                settled = yield from settle(place, request.id, who.clock, who.tokens)
+                settled = yield from settle(place, request.id, me.clock, me.tokens)
             except Interrupted:
                 raise
             except (LogkeepError, OSError):
@@ -275,7 +275,7 @@ class BackupActor:
                 if settled.state is StateName.COMPLETED:
                     self._keeping.archived_end = cut_end
                 return
-            if who.clock() > request.deadline:
+            if me.clock() > request.deadline:
                 return
             yield Wait(_POLL_S)
 
@@ -284,7 +284,7 @@ class BackupActor:
         for _ in range(_ATTEMPTS):
             try:
                 yield "copy: record the failure"
-                place = self._is.open_place()
+                place = self._me.open_place()
                 request = self._request(place, cut.id)
                 if request is not None and nonce in ("", request.nonce):
                     yield from self._put_failure(place, request, reason)
@@ -297,16 +297,16 @@ class BackupActor:
 
     def _put_failure(self, place: SourceRef, request: CopyRequest, reason: str) -> Steps[None]:
         failed = PartitionCopy(
-            partition=self._is.partition,
+            partition=self._me.partition,
             term=self._log.term,
-            history=self._is.history,
+            history=self._me.history,
             nonce=request.nonce,
             outcome="failed",
             reason=reason,
         )
-        put_copy(place, request.id, failed, (), self._is.run, self._is.tokens())
+        put_copy(place, request.id, failed, (), self._me.run, self._me.tokens())
         yield "copy: failure stored"
-        yield from settle(place, request.id, self._is.clock, self._is.tokens)
+        yield from settle(place, request.id, self._me.clock, self._me.tokens)
 
     def _fail_jumped(self, place: SourceRef, cut: CutFacts) -> Steps[None]:
         """Backups between the last checkpoint and this one can never complete: this partition has none of them."""
@@ -320,17 +320,17 @@ class BackupActor:
     def _resume(self, cut: CutFacts | None, pinned: _Pinned) -> Steps[None]:
         try:
             yield "resume: open the store"
-            place = self._is.open_place()
+            place = self._me.open_place()
             self._learn_archived(place)
             request = self._request(place, cut.id) if cut is not None else None
             if cut is None or request is None:
                 return
-            own = [one.copy for one in stored_copies(place, request) if one.copy.partition == self._is.partition]
+            own = [one.copy for one in stored_copies(place, request) if one.copy.partition == self._me.partition]
             if any(copy.outcome == "completed" for copy in own):
                 self._free(pinned)
                 yield from self._settle(place, request, cut.cut_end)
             elif not any(copy.outcome == "failed" for copy in own):
-                yield from self._end_checkpoint(place, request, _Job(cut, request.nonce, pinned, self._is.elapsed_s()))
+                yield from self._end_checkpoint(place, request, _Job(cut, request.nonce, pinned, self._me.elapsed_s()))
         except Interrupted:
             raise
         except (LogkeepError, OSError):
@@ -363,8 +363,8 @@ class BackupActor:
         if entry is None:
             return
         record = read_application(place, read_manifest(place, entry))
-        if (record.application, record.history) != (self._is.application, self._is.history):
+        if (record.application, record.history) != (self._me.application, self._me.history):
             return
-        newest = record.copies[self._is.partition]
+        newest = record.copies[self._me.partition]
         if is_continued(newest, record.id, history=record.history, checkpoints=self.checkpoints()):
             self._keeping.archived_end = newest.cut_end

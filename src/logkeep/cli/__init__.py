@@ -1,6 +1,6 @@
 '''The command line: parse, call one function, render one report.
 
-A verb is about forty lines. This one would be in `cli/verbs/prune.py`:
+A verb is about forty lines. This one would be in `cli/verbs/repository/prune.py`:
 
     class DeleteReport(msgspec.Struct, frozen=True, kw_only=True):
         backup: int

@@ -122,7 +122,7 @@ def _record(reader: FieldReader, base_time: int) -> BatchRecord:
     reader.int8()
     time_ms = base_time + reader.signed()
     reader.signed()
-    key, value = _sized(reader), _sized(reader)
+    key, value = reader.nullable_bytes(), reader.nullable_bytes()
     headers = tuple(_header(reader) for _ in range(reader.signed()))
     if reader.at != end:
         raise Damaged("a record does not have the length that it states")
@@ -132,14 +132,9 @@ def _record(reader: FieldReader, base_time: int) -> BatchRecord:
 def _header(reader: FieldReader) -> tuple[str, bytes]:
     name = reader.take(reader.signed())
     try:
-        return name.decode(), _sized(reader) or b""
+        return name.decode(), reader.nullable_bytes() or b""
     except UnicodeDecodeError as error:
         raise Damaged("the name of a header is not UTF-8") from error
-
-
-def _sized(reader: FieldReader) -> bytes | None:
-    length = reader.signed()
-    return None if length < 0 else reader.take(length)
 
 
 def _fields(record: BatchRecord, delta: int, time_delta: int) -> bytearray:

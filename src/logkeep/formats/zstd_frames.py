@@ -135,12 +135,17 @@ def frame_end(data: memoryview, head: FrameHead, subject: str) -> int | None:
     while not last:
         if at + 3 > len(data):
             return None
-        block = int.from_bytes(data[at : at + 3], "little")
-        last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
+        last, kind, size, at = _block(data, at)
         if kind == _RESERVED_BLOCK or size > _BLOCK_BYTES:
             raise Damaged("a block of a frame is impossible", subject=subject)
-        at += 3 + (1 if kind == _RLE_BLOCK else size)
     return at if at <= len(data) else None
+
+
+def _block(data: memoryview, at: int) -> tuple[bool, int, int, int]:
+    """By the head of a block: whether it is the last one, its type, its size, the byte after it."""
+    head = int.from_bytes(data[at : at + 3], "little")
+    kind, size = head >> 1 & 3, head >> 3
+    return bool(head & 1), kind, size, at + 3 + (1 if kind == _RLE_BLOCK else size)
 
 
 def most_content(frame: memoryview) -> int:
@@ -152,9 +157,7 @@ def most_content(frame: memoryview) -> int:
     at = 5 + (not single) + dictionary + (1 if single and flag == 0 else _CONTENT_FIELD[flag])
     most, last = 0, False
     while not last and at + 3 <= len(frame):
-        block = int.from_bytes(frame[at : at + 3], "little")
-        last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
-        at += 3 + (1 if kind == _RLE_BLOCK else size)
+        last, kind, size, at = _block(frame, at)
         most += size if kind in (_RAW_BLOCK, _RLE_BLOCK) else _BLOCK_BYTES
     return most
 
@@ -206,9 +209,7 @@ def _block_ends(data: memoryview, head: FrameHead) -> list[int]:
     """The byte after each complete block, as far as their heads can be read."""
     ends, at, last = list[int](), head.size, False
     while not last and at + 3 <= len(data):
-        block = int.from_bytes(data[at : at + 3], "little")
-        last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
-        at += 3 + (1 if kind == _RLE_BLOCK else size)
+        last, kind, size, at = _block(data, at)
         if kind == _RESERVED_BLOCK or size > _BLOCK_BYTES or at > len(data):
             break
         ends.append(at)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from logkeep.errors import UsageError
 from logkeep.kafka.client.topology import Topic
+from logkeep.model.plurals import first_names
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 TopicFilter = Callable[[str, bool], bool]
@@ -42,10 +43,10 @@ def choose_topics(
             remedy="check --exclude; internal topics need --internal",
         )
     if include and not chosen:
-        names = ", ".join([*(t.name for t in known[:5]), *(["…"] if len(known) > 5 else [])]) or "none"
-        raise UsageError(
-            f"no topic matches {' or '.join(include)}", remedy=f"patterns match whole names; the cluster has: {names}"
+        remedy = (
+            f"patterns are regular expressions for whole names; the cluster has: {first_names([t.name for t in known])}"
         )
+        raise UsageError(f"no topic matches {' or '.join(include)}", remedy=remedy)
     return chosen
 
 

@@ -25,16 +25,12 @@ class TableFormat(Protocol):
 
     def schema(self, options: Mapping[str, str]) -> str:
         """Names and types of the columns, as Spark writes them. Raises UsageError for wrong options."""
-        ...
 
     def kept_options(self, options: Mapping[str, str]) -> dict[str, str]:
         """The options without those that must not be stored: values for other programs, which may be secrets."""
-        ...
 
     def units(self, options: Mapping[str, str], filters: Sequence[ColumnFilter]) -> list[Any]:
         """What tasks read, one unit each. Filters may leave out rows that cannot fulfil them, and need not."""
-        ...
 
     def rows(self, unit: Any) -> Iterator[Any]:
         """Arrow batches of exactly the types of the schema."""
-        ...

@@ -11,4 +11,6 @@ verify          checks of a backup, level by level
 restores        plans, attempts and receipts of restores
 access          create or open a repository, choose a source
 resume          receipts of an interrupted run that a new one may use
+follow          the loop of `backup --follow`
+standby         several instances that follow one source
 """

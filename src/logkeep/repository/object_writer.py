@@ -14,7 +14,7 @@ import msgspec
 
 from logkeep.errors import StoreError
 from logkeep.model.segments import Codec
-from logkeep.store.base import ObjectWriter
+from logkeep.store.base import ObjectWriter, Store
 
 FRAME_BYTES: Final = 2 << 20
 DEFAULT_LEVEL: Final = 1
@@ -106,6 +106,17 @@ class StoredWriter:
             self._stored.update(piece)
             self._stored_bytes += len(piece)
             self._stream.write(piece)
+
+
+def put_object(store: Store, name: str, data: bytes, token: str, codec: Codec = Codec.NONE) -> StoredObject:
+    """Write a whole object."""
+    writer = StoredWriter(store.open_new(name, len(data)), name, token, codec)
+    try:
+        writer.write(data)
+        return writer.close()
+    except BaseException:
+        writer.abort()
+        raise
 
 
 class _Gzip:

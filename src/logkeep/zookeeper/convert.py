@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import copyfileobj
 
 import msgspec
 
@@ -253,5 +254,4 @@ def _directories(view: BundleView, scratch: Path | None) -> Iterator[tuple[Path,
 
 def _unpack(view: BundleView, kept: ArchivedSnapshot | ArchivedLog, path: Path) -> None:
     with view.open(kept) as source, path.open("xb") as target:
-        while piece := source.read(_CHUNK):
-            target.write(piece)
+        copyfileobj(source, target, _CHUNK)

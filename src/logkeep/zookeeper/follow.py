@@ -44,7 +44,8 @@ class FollowedEnsemble:
     def round(self) -> ZooKeeperBackupDone | None:
         """Commit what is new; None when nothing is."""
         with self.archiving() as sink:
-            if sink.known.anything and not self.options.new_history and self._unchanged(sink.known):
+            known, places = sink.known, self.options.members
+            if known.anything and not self.options.new_history and all(self._is_unchanged(p, known) for p in places):
                 self._newest_id = sink.session.folded.completed[-1].id
                 return None
             files = {place.name: list_files(place) for place in self.options.members}
@@ -64,9 +65,6 @@ class FollowedEnsemble:
         """A round begins from the start, and copies again what no commit names: one that failed because of the files is
         not repeated. One that found the store full has deleted what it stored."""
         return error.retry_helps or isinstance(error, Locked | TaskFailed | StoreFull)
-
-    def _unchanged(self, known: Known) -> bool:
-        return all(self._is_unchanged(place, known) for place in self.options.members)
 
     def _is_unchanged(self, place: MemberPlace, known: Known) -> bool:
         """The server reports the archive's last transaction, and has no snapshot that is not archived.

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from logkeep.cli.zkbackup import backup, verify_run
+from logkeep.cli.zkbackup import backup
+from logkeep.cli.zkbackup.verification import run as verify_run
 from logkeep.engine.threads import ThreadedEngine
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.zookeeper.backup import source_file

@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 
 from logkeep.application.control import ControlServer
 from logkeep.application.data_directory import DirectoryLock, open_directory
-from logkeep.application.http import http_application
-from logkeep.application.http_operations import ServedApplication
+from logkeep.application.http.operations import ServedApplication
+from logkeep.application.http.routes import http_application
 from logkeep.application.runtime import Runtime
 from logkeep.application.worker_factory import RuntimeOptions
 from logkeep.model.time import utc_now

@@ -1,4 +1,4 @@
-"""Deletions that went with sessions, of real servers under load: told once, by the right transaction, or named.
+"""Deletions by the end of a session, of real servers under load: reported once, by the right transaction, or as unseen.
 
 The truth is a replay of all logs. Then logs are taken away, so that creations are in snapshots alone or nowhere.
 """
@@ -79,7 +79,7 @@ def lived(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return Lived(directory_view(Member(name="a", data_dir=str(server.data_dir), role="standalone"), cold=True))
 
 
-def _told(found: History) -> Counter[Gone]:
+def _reported(found: History) -> Counter[Gone]:
     ended = (event for event in found.events if event.txn == "closeSession" and event.op == "delete")
     return Counter((event.zxid, event.path) for event in ended)
 
@@ -89,23 +89,23 @@ def _blind(found: History) -> list[tuple[int, int]]:
     return [(int(match[1], 16), int(match[2], 16)) for match in named if match]
 
 
-def test_all_logs_tell_all_of_it(lived: Lived) -> None:
+def test_with_all_logs_every_deletion_is_reported(lived: Lived) -> None:
     assert len(lived.view.logs) > 3
     assert len(lived.gone) > 50
     found = lived.asked(lived.view.logs)
-    assert _told(found) == lived.gone
+    assert _reported(found) == lived.gone
     assert found.findings == ()
 
 
 @pytest.mark.parametrize("without", [(0,), (0, 1), (1,), (0, 2), (1, 2)])
-def test_without_some_logs_nothing_is_made_up_and_what_cannot_be_told_is_named(
+def test_without_some_logs_nothing_is_invented_and_unseen_ranges_are_named(
     lived: Lived, without: tuple[int, ...]
 ) -> None:
     logs = [log for number, log in enumerate(lived.view.logs) if number not in without]
     found = lived.asked(logs)
-    told, held = _told(found), [(log.first, log.last) for log in logs]
+    reported, held = _reported(found), [(log.first, log.last) for log in logs]
     true = Counter({one: n for one, n in lived.gone.items() if any(a <= one[0] <= b for a, b in held)})
-    assert not told - true
+    assert not reported - true
     blind = _blind(found)
-    assert all(any(a <= zxid <= b for a, b in blind) for zxid, _ in true - told)
-    assert len(told) > len(true) // 2
+    assert all(any(a <= zxid <= b for a, b in blind) for zxid, _ in true - reported)
+    assert len(reported) > len(true) // 2

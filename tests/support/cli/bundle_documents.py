@@ -6,12 +6,10 @@ point is the program's own, below the parsing of `sys.argv`; a few tests start r
 
 import io
 import json
-import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
 from logkeep.cli.zkbackup.main import PROGRAM as ZKBACKUP
 from logkeep.cli.zkbackup.settings import places
+from tests.support.cli.streams import logs_as_before, text_of
 
 PROGRAM = (sys.executable, "-m", "logkeep.cli.zkbackup")
 
@@ -29,7 +28,7 @@ def zkbackup(*arguments: str, home: Path, env: dict[str, str] | None = None) -> 
     kept = {name: os.environ[name] for name in ("PATH", "LOGKEEP_CACHE_DIR", "XDG_CACHE_HOME") if name in os.environ}
     environ = {**kept, "HOME": str(home), "LANG": "C.UTF-8", **(env or {})}
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-    with redirect_stdout(out), redirect_stderr(err), _logs_as_before():
+    with redirect_stdout(out), redirect_stderr(err), logs_as_before():
         world = World(
             environ=environ,
             console=standard_console(environ),
@@ -37,26 +36,7 @@ def zkbackup(*arguments: str, home: Path, env: dict[str, str] | None = None) -> 
             json=ZKBACKUP.asks_for_json(arguments),
         )
         code = ZKBACKUP.call(list(arguments), world)
-    return subprocess.CompletedProcess(arguments, code, _text(out), _text(err))
-
-
-def _text(stream: io.TextIOWrapper) -> str:
-    stream.flush()
-    stream.seek(0)
-    return stream.read()
-
-
-@contextmanager
-def _logs_as_before() -> Iterator[None]:
-    root, ours = logging.getLogger(), logging.getLogger("logkeep")
-    handlers, levels = list(root.handlers), (root.level, ours.level)
-    try:
-        yield
-    finally:
-        logging.captureWarnings(False)
-        root.handlers[:] = handlers
-        root.setLevel(levels[0])
-        ours.setLevel(levels[1])
+    return subprocess.CompletedProcess(arguments, code, text_of(out), text_of(err))
 
 
 def info(name: str, taken: datetime, **changes: Any) -> dict[str, Any]:

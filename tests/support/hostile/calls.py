@@ -1,14 +1,12 @@
 """Calls of both programs in this process, with streams as bytes: piped, or on a terminal whose user says no."""
 
 import io
-import logging
 import os
 import pty
 import sys
 import threading
 import tty
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
 from logkeep.cli.zkbackup.main import PROGRAM as ZKBACKUP
 from logkeep.config.places import NOWHERE
+from tests.support.cli.streams import logs_as_before, text_of
 
 _PROGRAMS = {"logkeep": logkeep(), "zkbackup": ZKBACKUP}
 
@@ -32,9 +31,9 @@ class Shown:
 def piped(program: str, arguments: list[str], home: Path) -> Shown:
     """stdout and stderr, one after the other."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="surrogateescape") for _ in range(2))
-    with redirect_stdout(out), redirect_stderr(err), _logs_as_before():
+    with redirect_stdout(out), redirect_stderr(err), logs_as_before():
         code = _call(program, arguments, home)
-    return Shown(code, "".join(_content(stream) for stream in (out, err)))
+    return Shown(code, "".join(text_of(stream) for stream in (out, err)))
 
 
 def on_terminal(program: str, arguments: list[str], home: Path) -> Shown:
@@ -52,7 +51,7 @@ def on_terminal(program: str, arguments: list[str], home: Path) -> Shown:
     typed, before = io.TextIOWrapper(io.BufferedReader(io.FileIO(os.dup(slave), "rb"))), sys.stdin
     try:
         sys.stdin = typed
-        with redirect_stdout(stream), redirect_stderr(stream), _logs_as_before():
+        with redirect_stdout(stream), redirect_stderr(stream), logs_as_before():
             code = _call(program, arguments, home)
     finally:
         sys.stdin = before
@@ -76,22 +75,3 @@ def _call(program: str, arguments: list[str], home: Path) -> int:
     found = _PROGRAMS[program]
     world = World(environ, standard_console(environ), lambda _: NOWHERE, json=found.asks_for_json(arguments))
     return found.call(arguments, world)
-
-
-def _content(stream: io.TextIOWrapper) -> str:
-    stream.flush()
-    stream.seek(0)
-    return stream.read()
-
-
-@contextmanager
-def _logs_as_before() -> Iterator[None]:
-    root, ours = logging.getLogger(), logging.getLogger("logkeep")
-    handlers, levels = list(root.handlers), (root.level, ours.level)
-    try:
-        yield
-    finally:
-        logging.captureWarnings(False)
-        root.handlers[:] = handlers
-        root.setLevel(levels[0])
-        ours.setLevel(levels[1])

@@ -16,7 +16,7 @@ OTHER_ID = UUID("00000000-0000-4000-8000-0000000000bb")
 
 def topic(name: str, leaders: tuple[int, ...] = (1,), *, topic_id: UUID = ID, internal: bool = False) -> Topic:
     """One partition for each leader."""
-    partitions = tuple(Partition(index, leader, 3, (leader, 9), (leader,)) for index, leader in enumerate(leaders))
+    partitions = tuple(Partition(index, leader, 3, (leader, 9)) for index, leader in enumerate(leaders))
     return Topic(name, topic_id, internal, partitions)
 
 
@@ -31,7 +31,7 @@ def facts(
 ) -> Facts:
     """One group, `billing`, no authorizer, one config and no quotas."""
     return Facts(
-        metadata=ClusterMetadata("cluster-1", 1, (), topics),
+        metadata=ClusterMetadata("cluster-1", (), topics),
         topics=topics,
         log_ends=LogEnds((GroupFacts(Group("billing", "classic", "Empty", "consumer"), commits),), ends),
         sizes={},

@@ -1,12 +1,13 @@
 """`logkeep kafka backup --follow` as a process: its lines as they come, and signals to it."""
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import IO, Any
 
 from tests.support.cli.filled_repository import Filled
 from tests.support.cli.forker import ForkedProcess
@@ -17,8 +18,8 @@ from tests.support.processes import wait_for
 class Following:
     """One run. Rounds are read from its stdout while it runs."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", out: Path) -> None:
-        self.process, self._out = process, out
+    def __init__(self, process: "subprocess.Popen[bytes]", out: Path, errors: IO[bytes]) -> None:
+        self.process, self._out, self._errors = process, out, errors
 
     def documents(self) -> list[dict[str, Any]]:
         """Every whole line so far."""
@@ -43,6 +44,10 @@ class Following:
 
         self._wait(lambda: len(found()) >= more, f"{more} rounds with {wanted}")
         return found()
+
+    def wait_for_message(self, text: str) -> None:
+        """On stderr."""
+        self._wait(lambda: text.encode() in os.pread(self._errors.fileno(), 1 << 20, 0), f"the message {text!r}")
 
     def ended(self, signal_number: int) -> int:
         self.process.send_signal(signal_number)
@@ -69,7 +74,7 @@ def following(
             [*program, *arguments, "--follow", "--json"], env=environment, cwd=repo.home, stdout=lines, stderr=errors
         )
         try:
-            yield Following(process, out)
+            yield Following(process, out, errors)
         finally:
             process.kill()
             process.wait()

@@ -39,9 +39,9 @@ from logkeep.kafka.backup.continuity.past_check import (
     compare_headers,
     gap_ends,
 )
+from logkeep.kafka.backup.copy.range_state import RangeCopy
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.plan import Plan, next_history, plan_backup
-from logkeep.kafka.backup.range_state import RangeCopy
 from logkeep.kafka.backup.record_builder import logs_of
 from logkeep.kafka.backup.units import CopyOutcome, CopyRange, CopyResult
 from logkeep.kafka.client.fetch import Code, DivergingEpoch, FetchedPartition
@@ -283,7 +283,7 @@ class ModelArchive:
         return compare_bodies(None if mine is None else bodies_of(mine), bodies_of(there.data))
 
     def _topics(self) -> list[Topic]:
-        return [Topic(LOG.topic, TOPIC, False, (Partition(0, 1, self.broker.epoch, (1,), (1,)),))]
+        return [Topic(LOG.topic, TOPIC, False, (Partition(0, 1, self.broker.epoch, (1,)),))]
 
     def _bounds(self) -> dict[TopicPartition, LogBounds]:
         broker = self.broker

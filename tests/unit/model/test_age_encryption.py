@@ -1,4 +1,4 @@
-"""What is sealed is opened by its recipients and by nobody else; what is no public key is refused unrepeated."""
+"""Only the recipients can decrypt; what is not a public key is refused, and a private key is not repeated."""
 
 import pyrage
 import pytest
@@ -7,17 +7,17 @@ from logkeep.errors import UsageError
 from logkeep.model.age_encryption import check_recipients, encrypted_to
 
 
-def test_each_recipient_opens_it_and_nobody_else() -> None:
+def test_each_recipient_decrypts_it_and_no_other_key_does() -> None:
     first, second, stranger = (pyrage.x25519.Identity.generate() for _ in range(3))
-    sealed = encrypted_to([str(first.to_public()), str(second.to_public())], b"the secret")
-    assert sealed.startswith("-----BEGIN AGE ENCRYPTED FILE-----")
+    encrypted = encrypted_to([str(first.to_public()), str(second.to_public())], b"the secret")
+    assert encrypted.startswith("-----BEGIN AGE ENCRYPTED FILE-----")
     for key in (first, second):
-        assert pyrage.decrypt(sealed.encode(), [key]) == b"the secret"
+        assert pyrage.decrypt(encrypted.encode(), [key]) == b"the secret"
     with pytest.raises(pyrage.DecryptError):
-        pyrage.decrypt(sealed.encode(), [stranger])
+        pyrage.decrypt(encrypted.encode(), [stranger])
 
 
-def test_nobody_is_nobody() -> None:
+def test_without_recipients_it_is_refused() -> None:
     with pytest.raises(UsageError):
         encrypted_to([], b"the secret")
 

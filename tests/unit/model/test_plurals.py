@@ -16,7 +16,7 @@ ABOVE_ONE = {
     "cli/demo/story.py",
     "cli/demo/zookeeper_story.py",
     "cli/verbs/demo.py",
-    "cli/verbs/store.py",
+    "cli/verbs/repository/store.py",
     "cli/verbs/zookeeper/admin_backup.py",
     "formats/run_map/file_format.py",
     "kafka/restore/plan/repartition.py",

@@ -23,15 +23,12 @@ class MemberCapture(Protocol):
 
     def preview(self) -> int | None:
         """About how many bytes it would store, where that is known. Changes nothing. Raises what a capture refuses."""
-        ...
 
     def capture(self) -> int:
         """Take the cut; the exit code that the member's own verb would end with. Raises LogkeepError."""
-        ...
 
     def finish(self) -> int:
         """Wait until the backup is decided; the exit code. Raises LogkeepError."""
-        ...
 
 
 @dataclass(frozen=True)

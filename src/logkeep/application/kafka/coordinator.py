@@ -43,7 +43,7 @@ Task = tuple[str, tuple[tuple[str, int], ...]]
 
 @dataclass
 class ParticipantCutter:
-    """One cut of one application. See `kafka.backup.application_cut.ApplicationCut`."""
+    """One cut of one application. See `kafka.backup.values.ApplicationCut`."""
 
     application: str
     settings: ClientSettings

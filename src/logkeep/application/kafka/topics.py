@@ -53,9 +53,9 @@ class TopicReader:
         )
         self._consumer.assign([TopicPartition(topic, _PARTITION, 0)])
 
-    def to_end(self, wait_s: float = _WAIT_S) -> Iterator[Message]:
+    def to_end(self) -> Iterator[Message]:
         """All records up to the current end. Raises ClusterUnreachable if the end is not reached in time."""
-        until = self._clock() + wait_s
+        until = self._clock() + _WAIT_S
         while self._clock() < until:
             for message in self._consumer.consume(1000, _POLL_S):
                 if message.error() is None:
@@ -64,7 +64,7 @@ class TopicReader:
                     return
                 elif message.error().fatal():
                     raise client_error(message.error(), self._topic)
-        raise ClusterUnreachable(f"the end of the topic was not reached in {wait_s:.0f} s", subject=self._topic)
+        raise ClusterUnreachable(f"the end of the topic was not reached in {_WAIT_S:.0f} s", subject=self._topic)
 
     def new(self, wait_s: float = 0.0) -> list[Message]:
         """What came since, without waiting longer than this."""

@@ -2,10 +2,11 @@
 
 log_names       the names of an application's logs and snapshots
 copy_plan       which part of a log a copy still has to archive (pure)
-partition_files a partition's log and snapshot, written as segments
+partition_files     a partition's log and snapshot, written as segments
 copies          requests and receipts in the journal of a backup
 record          what a completed backup says of its application
 settle          completes or fails a backup, from its journal alone
-port, answers   what a coordinator needs of a running application; what answers mean (pure)
+running_application     what a coordinator needs of one
+answers         what the answers of its partitions mean (pure)
 take            the coordinator
 """

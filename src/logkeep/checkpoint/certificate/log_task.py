@@ -4,7 +4,6 @@ Each reads every byte of its objects once and compares their hashes. Only a log 
 of them were aborted is known at their ends.
 """
 
-import hashlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from logkeep.formats.kafka.transactions import Settling
 from logkeep.model.segments import Segment
 from logkeep.model.work import Progress
 from logkeep.repository.backups.log_batches import proven_batches
-from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.backups.segment_bytes import proven_pieces
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 
@@ -161,14 +160,5 @@ def fold_state(check: LogCheck, snapshot: Path | None) -> None:
 
 def _unpack(place: SourceRef, row: Segment, path: Path, progress: Progress) -> None:
     """Raises Damaged unless the stored bytes have the hash of their row."""
-    sha256 = hashlib.sha256()
-
-    def watch(chunk: bytes) -> None:
-        sha256.update(chunk)
-        progress(len(chunk))
-
     with path.open("wb") as file:
-        for piece in StoredLog.of(place, row).pieces(watch):
-            file.write(piece)
-    if sha256.hexdigest() != row.sha256:
-        raise Damaged("the bytes are not those that were written", subject=layout.segment(place.source, row))
+        file.writelines(proven_pieces(place, row, progress))

@@ -7,7 +7,7 @@ own, as leader, with small segments if it has any. A check returns None if the p
 from collections.abc import Callable
 from pathlib import Path
 
-from logkeep.checkpoint.conformance.state_checks import PromiseOutcome
+from logkeep.checkpoint.conformance.state_checks import PromiseCheck, PromiseOutcome, run_each
 from logkeep.checkpoint.log import PartitionLog
 from logkeep.checkpoint.records import Record, command
 from logkeep.errors import Locked, LogkeepError
@@ -15,24 +15,11 @@ from logkeep.formats.plain_batches import walk
 from logkeep.model.plurals import plural
 
 MakeLog = Callable[[Path], PartitionLog]
-Check = Callable[[MakeLog, Path], str | None]
 _LARGE = 1 << 30
 
 
 def run_log_checks(make: MakeLog, directory: Path) -> list[PromiseOutcome]:
-    outcomes = []
-    for number, (title, check) in enumerate(_CHECKS.items()):
-        own = directory / str(number)
-        own.mkdir(parents=True)
-        outcomes.append(PromiseOutcome(title, _problem(check, make, own)))
-    return outcomes
-
-
-def _problem(check: Check, make: MakeLog, directory: Path) -> str | None:
-    try:
-        return check(make, directory)
-    except Exception as error:  # noqa: BLE001 - any error of a user's log is an answer of this check
-        return f"{type(error).__name__}: {error}"
+    return run_each(_CHECKS, make, directory)
 
 
 def _begins_empty(make: MakeLog, directory: Path) -> str | None:
@@ -153,7 +140,7 @@ def _compare(found: list[Record], expected: list[Record]) -> str | None:
     return f"{len(found)} of {plural(len(expected), 'record')}, the first different one is {differing[:1]}"
 
 
-_CHECKS: dict[str, Check] = {
+_CHECKS: dict[str, PromiseCheck[MakeLog]] = {
     "a new log is empty": _begins_empty,
     "records are read back as they were appended, also after a restart": _reads_back,
     "raw batches cover every range once": _batches_tile,

@@ -5,15 +5,17 @@ own. A check returns None if the promise was kept, or how it was broken.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from logkeep.checkpoint.state.backend import NOTHING, StateBackend, Write
 from logkeep.errors import Damaged
 
 MakeState = Callable[[Path], StateBackend]
-Check = Callable[[MakeState, Path], str | None]
+MadeT = TypeVar("MadeT")
+PromiseCheck = Callable[[MadeT, Path], str | None]
 
 
 @dataclass(frozen=True)
@@ -26,20 +28,23 @@ class PromiseOutcome:
 
 def run_state_checks(make: MakeState, directory: Path, *, survives: bool = True) -> list[PromiseOutcome]:
     """Run the checks. A backend that promises to survive a restart is opened twice."""
+    return run_each({t: check for t, check in _CHECKS.items() if survives or check is not _survives}, make, directory)
+
+
+def run_each(checks: Mapping[str, PromiseCheck[MadeT]], make: MadeT, directory: Path) -> list[PromiseOutcome]:
+    """Run checks, each in a directory of its own."""
     outcomes = []
-    for number, (title, check) in enumerate(_CHECKS.items()):
-        if check is _survives and not survives:
-            continue
+    for number, (title, check) in enumerate(checks.items()):
         own = directory / str(number)
         own.mkdir(parents=True)
         outcomes.append(PromiseOutcome(title, _problem(check, make, own)))
     return outcomes
 
 
-def _problem(check: Check, make: MakeState, directory: Path) -> str | None:
+def _problem(check: PromiseCheck[MadeT], make: MadeT, directory: Path) -> str | None:
     try:
         return check(make, directory)
-    except Exception as error:  # noqa: BLE001 - any error of a user's backend is an answer of this check
+    except Exception as error:  # noqa: BLE001 - any error of a user's backend or log is an answer of this check
         return f"{type(error).__name__}: {error}"
 
 
@@ -149,7 +154,7 @@ def _below(directory: Path, name: str) -> Path:
     return own
 
 
-_CHECKS: dict[str, Check] = {
+_CHECKS: dict[str, PromiseCheck[MakeState]] = {
     "a new backend is empty": _begins_empty,
     "a transaction is applied in order, and as a whole": _applies,
     "positions never shrink, and a refused transaction changes nothing": _position_alone,

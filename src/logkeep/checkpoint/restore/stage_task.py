@@ -5,7 +5,6 @@ create of the checkpoint. Then the files are read again: their state must be the
 attempt begins anew.
 """
 
-import hashlib
 import os
 import secrets
 import shutil
@@ -22,8 +21,7 @@ from logkeep.formats.kafka.batches import Batches, Bytes
 from logkeep.model.segments import Segment
 from logkeep.model.work import Progress
 from logkeep.repository.backups.log_batches import proven_batches
-from logkeep.repository.backups.segment_bytes import StoredLog
-from logkeep.repository.chain import layout
+from logkeep.repository.backups.segment_bytes import proven_pieces
 from logkeep.repository.chain.commits import SourceRef
 
 
@@ -148,21 +146,8 @@ def _write_snapshot(unit: StageUnit, directory: Path, progress: Progress) -> int
         return 0
     path, size = directory / f"{unit.snapshot.start:020}.sqlite", 0
     with path.open("wb") as file:
-        for piece in _proven_file(unit.place, unit.snapshot, progress):
+        for piece in proven_pieces(unit.place, unit.snapshot, progress):
             size += file.write(piece)
         file.flush()
         os.fsync(file.fileno())
     return size
-
-
-def _proven_file(place: SourceRef, segment: Segment, progress: Progress) -> Iterator[memoryview]:
-    """The bytes of a snapshot; its hash is compared at the end. Raises Damaged."""
-    digest = hashlib.sha256()
-
-    def watch(chunk: bytes) -> None:
-        digest.update(chunk)
-        progress(len(chunk))
-
-    yield from StoredLog.of(place, segment).pieces(watch)
-    if digest.hexdigest() != segment.sha256:
-        raise Damaged("the bytes are not those that were written", subject=layout.segment(place.source, segment))

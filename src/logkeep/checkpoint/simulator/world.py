@@ -27,8 +27,8 @@ _OUTAGE_TICKS = 120
 _CLIENT_AGAIN_TICKS = 60
 _MOST_TICKS = 40_000
 _CALM_STEPS = 12
-_LATE = 1_000
-"""Numbers of commands that clients send at the moment of an acknowledgement."""
+_FIRST_LATE_COMMAND = 1_000
+"""From here on are the numbers of commands that clients send at the moment of an acknowledgement."""
 
 
 class Archive(Protocol):
@@ -95,7 +95,7 @@ class SimWorld:
         self.wrong_ends: list[tuple[str, str]] = []
         self.counts = {"crashes": 0, "outages": 0}
         self.repository = repository
-        self.archive: Archive = _shipped(self, repository) if repository else ModelledArchive(self)
+        self.archive: Archive = _shipped_archive(self, repository) if repository else ModelledArchive(self)
 
     @property
     def now(self) -> datetime:
@@ -110,7 +110,7 @@ class SimWorld:
 
     def start(self) -> None:
         newest = [max(disk, key=lambda found: found.facts.position, default=None) for disk in self.disks]
-        self.leaders = [self._led(partition, saved) for partition, saved in enumerate(newest)]
+        self.leaders = [self._new_leader(partition, saved) for partition, saved in enumerate(newest)]
 
     def run(self) -> None:
         """The whole schedule, then calm until nothing is under way."""
@@ -119,7 +119,7 @@ class SimWorld:
         faults = list(self.plan.faults)
         while self.tick < self.plan.ticks:
             while faults and faults[0].tick <= self.tick:
-                self._happen(faults.pop(0))
+                self._inject(faults.pop(0))
             self._step()
         self.calm()
 
@@ -158,7 +158,7 @@ class SimWorld:
         if backup_id not in self.acknowledged:
             self.acknowledged[backup_id] = self.tick
             for number in range(2):
-                self.spawn(self._client(_LATE + 2 * backup_id + number, 0))
+                self.spawn(self._client(_FIRST_LATE_COMMAND + 2 * backup_id + number, 0))
 
     def _step(self) -> None:
         self.tick += 1
@@ -207,7 +207,7 @@ class SimWorld:
         yield Wait(at)
         yield from self.archive.coordinate(backup_id, nonce)
 
-    def _happen(self, fault: Fault) -> None:
+    def _inject(self, fault: Fault) -> None:
         partition = fault.number % self.plan.partitions
         leader = self.leaders[partition]
         if fault.kind == "crash":
@@ -246,18 +246,18 @@ class SimWorld:
         snapshots = sorted(self.disks[partition], key=lambda found: found.facts.position)
         newest = snapshots[-1] if snapshots else None
         saved = newest if state_lost or self.choose.random() < 0.5 else old.saved()
-        self.leaders[partition] = self._led(partition, saved)
+        self.leaders[partition] = self._new_leader(partition, saved)
 
     def _drop(self, fibers: Sequence[Fiber]) -> None:
         self.fibers = [fiber for fiber in self.fibers if fiber not in fibers]
 
-    def _led(self, partition: int, saved: LocalSnapshot | None) -> PartitionLeader:
+    def _new_leader(self, partition: int, saved: LocalSnapshot | None) -> PartitionLeader:
         leader = PartitionLeader(self, partition, saved)
         self.spawn(leader.run(), leader)
         return leader
 
 
-def _shipped(world: SimWorld, repository: SimRepository) -> Archive:
+def _shipped_archive(world: SimWorld, repository: SimRepository) -> Archive:
     from logkeep.checkpoint.simulator.shipped_archive import ShippedArchive  # noqa: PLC0415 - needs numpy
 
     return ShippedArchive(world, repository)

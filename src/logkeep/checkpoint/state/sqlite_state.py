@@ -89,7 +89,7 @@ class SqliteState:
         return SnapshotInfo(position, path.stat().st_size)
 
     def load(self, path: Path) -> None:
-        with closing(_open_copy(path)) as source:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as source:
             _check(source, path)
             self._database.execute("pragma wal_checkpoint(truncate)")
             source.backup(self._database, pages=-1)
@@ -146,10 +146,6 @@ def _connect(path: Path) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         raise _damaged(path, error) from error
     return database
-
-
-def _open_copy(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
 
 
 def require_known_tables(database: sqlite3.Connection, path: Path) -> None:

@@ -36,11 +36,12 @@ class MessageRule:
 
 _SUB, _PROCESS_SUB = ValueType.MESSAGE_SUBSCRIPTION, ValueType.PROCESS_MESSAGE_SUBSCRIPTION
 RULES = (
-    MessageRule((_SUB, 0), (_PROCESS_SUB, 0), by_key=True),
-    MessageRule((_PROCESS_SUB, 1), (_SUB, 1), by_key=False),
-    MessageRule((_PROCESS_SUB, 3), (_SUB, 8), by_key=False),
-    MessageRule((_SUB, 2), (_PROCESS_SUB, 4), by_key=True),
+    MessageRule((_SUB, 0), (_PROCESS_SUB, 0), by_key=True),  # CREATE, because of CREATING
+    MessageRule((_PROCESS_SUB, 1), (_SUB, 1), by_key=False),  # CREATE, because of CREATED
+    MessageRule((_PROCESS_SUB, 3), (_SUB, 8), by_key=False),  # CORRELATE, because of CORRELATING
+    MessageRule((_SUB, 2), (_PROCESS_SUB, 4), by_key=True),  # CORRELATE, because of CORRELATED
 )
+"""With the intents of Zeebe 8.6 as numbers."""
 KNOWN_DISTRIBUTED = frozenset({(int(ValueType.DEPLOYMENT), 0)})
 """Pairs that are always distributed: one whose cause is nowhere is an orphan, not an unknown command."""
 

@@ -34,10 +34,10 @@ class VerbEntry(CommandEntry):
 
 
 VERBS: tuple[VerbEntry, ...] = (
-    VerbEntry("init", "logkeep.cli.verbs.init:init", "Create a repository."),
+    VerbEntry("init", "logkeep.cli.verbs.repository.init:init", "Create a repository."),
     VerbEntry(
         "check",
-        "logkeep.cli.verbs.init:check",
+        "logkeep.cli.verbs.repository.init:check",
         "Check whether configuration, store and repository are ready for the next run.",
     ),
     VerbEntry("list", "logkeep.cli.verbs.list:list_backups", "List all backups, oldest first."),
@@ -65,28 +65,30 @@ VERBS: tuple[VerbEntry, ...] = (
     ),
     VerbEntry(
         "delete",
-        "logkeep.cli.verbs.prune:delete",
+        "logkeep.cli.verbs.repository.prune:delete",
         "Delete backups by id.",
         "logkeep.cli.verbs.declarations:DELETE",
     ),
     VerbEntry(
         "prune",
-        "logkeep.cli.verbs.prune:prune",
+        "logkeep.cli.verbs.repository.prune:prune",
         "Delete the backups that the retention policy does not keep, and free space.",
         "logkeep.cli.verbs.declarations:PRUNE",
     ),
     VerbEntry(
         "hold",
-        "logkeep.cli.verbs.hold:hold",
+        "logkeep.cli.verbs.repository.hold:hold",
         "Hold a backup: neither `prune` nor `delete` removes it until it is released.",
     ),
     VerbEntry(
-        "release", "logkeep.cli.verbs.hold:release", "Release a held backup: `prune` and `delete` may remove it again."
+        "release",
+        "logkeep.cli.verbs.repository.hold:release",
+        "Release a held backup: `prune` and `delete` may remove it again.",
     ),
-    VerbEntry("unlock", "logkeep.cli.verbs.repair:unlock", "Remove the lease of a run that has died."),
+    VerbEntry("unlock", "logkeep.cli.verbs.repository.repair:unlock", "Remove the lease of a run that has died."),
     VerbEntry(
         "repair",
-        "logkeep.cli.verbs.repair:repair",
+        "logkeep.cli.verbs.repository.repair:repair",
         "Rebuild checkpoints, the second format object, a source's document or a broken lease.",
     ),
     VerbEntry(
@@ -192,27 +194,27 @@ VERBS: tuple[VerbEntry, ...] = (
     ),
     VerbEntry(
         "kafka schemas list",
-        "logkeep.cli.verbs.kafka.schemas:list_schemas",
+        "logkeep.cli.verbs.kafka.schemas.listing:list_schemas",
         "List the archived schemas of a registry: subjects, versions, ids, also deleted ones.",
-        "logkeep.cli.verbs.kafka.schemas_declarations:LIST",
+        "logkeep.cli.verbs.kafka.schemas.declarations:LIST",
     ),
     VerbEntry(
         "kafka schemas show",
-        "logkeep.cli.verbs.kafka.schemas:show",
+        "logkeep.cli.verbs.kafka.schemas.listing:show",
         "Show what a schema id means, with its references and the subjects that use it.",
-        "logkeep.cli.verbs.kafka.schemas_declarations:SHOW",
+        "logkeep.cli.verbs.kafka.schemas.declarations:SHOW",
     ),
     VerbEntry(
         "kafka schemas check",
-        "logkeep.cli.verbs.kafka.schemas_check:check",
+        "logkeep.cli.verbs.kafka.schemas.check:check",
         "Check that the archived registry knows every schema id in the archived records.",
-        "logkeep.cli.verbs.kafka.schemas_declarations:CHECK",
+        "logkeep.cli.verbs.kafka.schemas.declarations:CHECK",
     ),
     VerbEntry(
         "kafka schemas restore",
-        "logkeep.cli.verbs.kafka.schemas_restore:restore",
+        "logkeep.cli.verbs.kafka.schemas.restore:restore",
         "Restore a registry: every id, version and reference as archived, and read back.",
-        "logkeep.cli.verbs.kafka.schemas_declarations:RESTORE",
+        "logkeep.cli.verbs.kafka.schemas.declarations:RESTORE",
     ),
     VerbEntry(
         "kafka generations",
@@ -276,7 +278,7 @@ VERBS: tuple[VerbEntry, ...] = (
     ),
     VerbEntry(
         "kafka optimize",
-        "logkeep.cli.verbs.optimize:optimize_kafka",
+        "logkeep.cli.verbs.repository.optimize:optimize_kafka",
         "Merge the small objects of frequent backups into larger ones, for all backups at once.",
     ),
     VerbEntry(
@@ -311,7 +313,7 @@ VERBS: tuple[VerbEntry, ...] = (
     ),
     VerbEntry(
         "zookeeper optimize",
-        "logkeep.cli.verbs.optimize:optimize_zookeeper",
+        "logkeep.cli.verbs.repository.optimize:optimize_zookeeper",
         "Merge the small objects of frequent backups into larger ones, for all backups at once.",
     ),
     VerbEntry(
@@ -398,7 +400,11 @@ VERBS: tuple[VerbEntry, ...] = (
     VerbEntry(
         "config validate", "logkeep.cli.verbs.config:validate", "Check all configuration and show every problem."
     ),
-    VerbEntry("store probe", "logkeep.cli.verbs.store:probe", "Test what a store can do and report it in plain words."),
+    VerbEntry(
+        "store probe",
+        "logkeep.cli.verbs.repository.store:probe",
+        "Test what a store can do and report it in plain words.",
+    ),
     VerbEntry("completion", "logkeep.cli.verbs.completion:completion", "Print the completion script for a shell."),
     VerbEntry("version", "logkeep.cli.verbs.version:version", "Print the version of Logkeep and what it runs on."),
 )

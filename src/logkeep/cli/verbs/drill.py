@@ -64,10 +64,6 @@ def _amount(report: DrillReport) -> str:
     return f"{plural(report.topics, 'topic')} · {plural(report.records, 'record')} · {size(report.bytes)}"
 
 
-def _code(report: DrillReport) -> int:
-    return 0 if report.verdict == RestoreVerdict.PROVEN else 12
-
-
 def _metrics(outcome: CommandOutcome[DrillReport]) -> Iterator[MetricSample]:
     report = outcome.report
     source = report.source if report else outcome.source
@@ -90,7 +86,7 @@ _OPTIONS = (
     options=_OPTIONS,
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(10, 12, 20, 31, *STORE_EXITS),
-    exit_code=_code,
+    exit_code=lambda report: 0 if report.verdict == RestoreVerdict.PROVEN else 12,
     metrics=_metrics,
     examples=("logkeep drill latest --embedded", "logkeep drill latest --bootstrap-servers staging:9092"),
 )

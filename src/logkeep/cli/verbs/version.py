@@ -7,7 +7,6 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.model.version import __version__
 
 
@@ -17,11 +16,11 @@ class VersionReport(msgspec.Struct, frozen=True, kw_only=True):
     platform: str
 
 
-def _text(report: VersionReport, look: TerminalStyle) -> str:
-    return look.text(f"logkeep {report.version} (Python {report.python}, {report.platform})")
-
-
-@verb(report=VersionReport, text=_text, configured=False)
+@verb(
+    report=VersionReport,
+    text=lambda report, look: look.text(f"logkeep {report.version} (Python {report.python}, {report.platform})"),
+    configured=False,
+)
 def version(_run: Run) -> VersionReport:
     """Print the version of Logkeep and what it runs on."""
     python = ".".join(map(str, sys.version_info[:3]))

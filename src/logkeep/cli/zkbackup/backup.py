@@ -31,7 +31,7 @@ from logkeep.cli.zkbackup.options import (
     TIMEOUT,
     VERIFY,
 )
-from logkeep.cli.zkbackup.verify_run import check_bundle
+from logkeep.cli.zkbackup.verification.run import check_bundle
 from logkeep.engine.threads import ThreadedEngine
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.names import hex_zxid

@@ -40,7 +40,7 @@ from logkeep.cli.zkbackup.options import (
 )
 from logkeep.cli.zkbackup.receipts import complete, drop, unfinished_path, write_ahead
 from logkeep.cli.zkbackup.restore_text import finish_text, plan_text, restored_text
-from logkeep.cli.zkbackup.verify_run import end_of, usable_holdings
+from logkeep.cli.zkbackup.verification.run import end_of, usable_holdings
 from logkeep.config.settings import SettingPlace
 from logkeep.directories.folder import Folder
 from logkeep.errors import ConfigError, LogkeepError, RestoreFailed, UsageError

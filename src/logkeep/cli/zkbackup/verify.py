@@ -12,10 +12,10 @@ from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, finding_
 from logkeep.cli.terminal.messages import Translation, message, words
 from logkeep.cli.terminal.text import TerminalStyle, size
 from logkeep.cli.zkbackup.command import CommandRun
-from logkeep.cli.zkbackup.fix import FixedBundle, fix
 from logkeep.cli.zkbackup.metrics import verify_samples
 from logkeep.cli.zkbackup.options import BACKUP_DIR, FIX, LEVEL
-from logkeep.cli.zkbackup.verify_run import check_bundle
+from logkeep.cli.zkbackup.verification.fix import FixedBundle, fix
+from logkeep.cli.zkbackup.verification.run import check_bundle
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.shell_words import shell_word

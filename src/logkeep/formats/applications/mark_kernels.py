@@ -11,6 +11,7 @@ Numbers are big endian. Of several headers of one name the first counts.
 
 import numpy as np
 
+from logkeep.formats.applications.msgpack_kernels import big_endian
 from logkeep.formats.jit import inlined, kernel
 from logkeep.formats.kafka.record_kernels import END_AT, HEADERS, HEADERS_AT, Bytes, Ints, Longs, Number, varint32
 
@@ -22,15 +23,6 @@ LOW, COLUMNS = 12, 13
 ABSENT, OURS, FOREIGN, UNREADABLE = 0, 1, 2, 3
 """Values of STAMP. SOURCE and INPUT have them too; the topic that is number n counts as OURS + (n << 2)."""
 _STAMP_BYTES, _SOURCE_BYTES = 29, 19
-
-
-@inlined
-def _number(data: Bytes, at: Number, size: Number) -> Number:
-    """Big endian; of eight bytes a negative number is possible."""
-    number = np.int64(0)
-    for index in range(size):
-        number = (number << np.int64(8)) | np.int64(data[at + index])
-    return number
 
 
 @inlined
@@ -57,14 +49,14 @@ def _read_source(data: Bytes, at: Number, size: Number, topics: Bytes, ends: Lon
     mark[column] = UNREADABLE
     if size < _SOURCE_BYTES or data[at] != 1:
         return
-    length = _number(data, at + 1, 2)
+    length = big_endian(data, at + 1, 2)
     if size != _SOURCE_BYTES + length:
         return
     tail = at + 3 + length
-    partition = _number(data, tail, 4)
+    partition = big_endian(data, tail, 4)
     mark[column + 1] = partition if partition < 1 << 31 else partition - (1 << 32)
-    mark[column + 2] = _number(data, tail + 4, 8)
-    mark[column + 3] = _number(data, tail + 12, 4)
+    mark[column + 2] = big_endian(data, tail + 4, 8)
+    mark[column + 3] = big_endian(data, tail + 12, 4)
     topic = _topic(data, at + 3, length, topics, ends)
     mark[column] = FOREIGN if topic < 0 else OURS + (topic << 2)
 
@@ -75,8 +67,8 @@ def _read_stamp(data: Bytes, at: Number, size: Number, application: Bytes, mark:
     if size != _STAMP_BYTES or data[at] != 1:
         return
     mark[STAMP] = OURS if _equal(data, at + 1, application, 0, 16) else FOREIGN
-    mark[HISTORY] = _number(data, at + 17, 4)
-    mark[CHECKPOINT] = _number(data, at + 21, 8)
+    mark[HISTORY] = big_endian(data, at + 17, 4)
+    mark[CHECKPOINT] = big_endian(data, at + 21, 8)
 
 
 @inlined
@@ -84,7 +76,7 @@ def _letters(data: Bytes, at: Number, size: Number) -> Number:
     """The letters behind `lk-` as a number; 0 for another name."""
     if size < 4 or size > 6 or data[at] != 108 or data[at + 1] != 107 or data[at + 2] != 45:
         return np.int64(0)
-    return _number(data, at + 3, size - 3)
+    return big_endian(data, at + 3, size - 3)
 
 
 _T, _CP, _SRC, _IN, _LOW = (int.from_bytes(name, "big") for name in (b"t", b"cp", b"src", b"in", b"low"))
@@ -119,5 +111,5 @@ def read_marks(data: Bytes, spans: Ints, application: Bytes, topics: Bytes, ends
             elif name == _IN and mark[INPUT] == 0:
                 _read_source(data, at, size, topics, ends, mark, INPUT)
             elif name == _LOW and mark[LOW] == -1 and size == 8:
-                mark[LOW] = _number(data, at, 8)
+                mark[LOW] = big_endian(data, at, 8)
             at += max(size, 0)

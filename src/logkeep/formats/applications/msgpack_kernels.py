@@ -11,6 +11,7 @@ from logkeep.formats.kafka.record_kernels import Bytes, Number
 
 @inlined
 def big_endian(data: Bytes, at: Number, size: Number) -> Number:
+    """Of eight bytes a negative number is possible."""
     number = np.int64(0)
     for index in range(size):
         number = (number << np.int64(8)) | np.int64(data[at + index])

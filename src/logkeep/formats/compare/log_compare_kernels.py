@@ -51,13 +51,7 @@ def _same_body(left: Bytes, a: Ints, right: Bytes, b: Ints) -> bool:
     return size == other and _same_bytes(one, np.int64(0), two, np.int64(0), size)
 
 
-def _match_us(
-    _live: Bytes, offsets: Longs, _times: Longs, _spans: Ints, _archived: Bytes, there: Longs, *_: object
-) -> int:
-    return 10 * (len(offsets) + len(there))
-
-
-@kernel(_match_us)
+@kernel(lambda _live, offsets, _times, _spans, _archived, there, *_: 10 * (len(offsets) + len(there)))
 def match(
     live: Bytes, offsets: Longs, times: Longs, spans: Ints,
     archived: Bytes, there: Longs, there_times: Longs, there_spans: Ints, found: Bytes,

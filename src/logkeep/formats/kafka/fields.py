@@ -68,6 +68,11 @@ class FieldReader:
         value = self.unsigned()
         return (value >> 1) ^ -(value & 1)
 
+    def nullable_bytes(self) -> bytes | None:
+        """As records have them, with a zigzag length."""
+        length = self.signed()
+        return None if length < 0 else self.take(length)
+
     def text(self, *, compact: bool) -> str:
         found = self.optional_text(compact=compact)
         if found is None:

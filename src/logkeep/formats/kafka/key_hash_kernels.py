@@ -16,11 +16,7 @@ _FIRST, _SECOND = U64(0x9E3779B97F4A7C15), U64(0xC2B2AE3D27D4EB4F)
 _LAST = U64(0xFF51AFD7ED558CCD)
 
 
-def _hashes_us(_data: Bytes, spans: Ints, *_: object) -> int:
-    return 10 * len(spans) + 5 * int(np.maximum(spans[:, k.KEY_SIZE], 0).sum(dtype=np.int64))
-
-
-@kernel(_hashes_us)
+@kernel(lambda _data, spans, *_: 10 * len(spans) + 5 * int(np.maximum(spans[:, k.KEY_SIZE], 0).sum(dtype=np.int64)))
 def key_hashes(data: Bytes, spans: Ints, first_seed: np.uint64, second_seed: np.uint64, out: Hashes) -> int:
     """Fill two columns for every record; a null key has zeros. Returns how many keys do not lie in `data`."""
     outside = 0

@@ -40,11 +40,7 @@ def murmur2(data: Bytes, start: np.uint64, size: np.uint64) -> np.uint64:
     return found ^ (found >> U64(15))
 
 
-def _partitions_us(_data: Bytes, spans: Ints, *_: object) -> int:
-    return 30 * len(spans) + int(np.maximum(spans[:, k.KEY_SIZE], 0).sum(dtype=np.int64))
-
-
-@kernel(_partitions_us)
+@kernel(lambda _data, spans, *_: 30 * len(spans) + int(np.maximum(spans[:, k.KEY_SIZE], 0).sum(dtype=np.int64)))
 def key_partitions(data: Bytes, spans: Ints, partitions: int, out: Ints) -> None:
     """For each record the partition of its key: NO_KEY where it is null, OUTSIDE where it does not lie in `data`."""
     for row in range(spans.shape[0]):

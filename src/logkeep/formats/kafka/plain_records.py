@@ -39,7 +39,7 @@ def records_of(batch: bytes | memoryview, base_offset: int, attributes: int, cou
         reader.int8()
         reader.signed()
         offset = base_offset + reader.signed()
-        yield PlainRecord(offset, _sized(reader), _sized(reader))
+        yield PlainRecord(offset, reader.nullable_bytes(), reader.nullable_bytes())
         reader.at = end  # headers are not needed
 
 
@@ -72,11 +72,6 @@ def marker_type(batch: bytes | memoryview) -> int:
     """The type of a control batch: 0 abort, 1 commit; other numbers are not about transactions."""
     key = next(records_of(batch, 0, 0, 1)).key or b""
     return FieldReader(key, 2).int16()
-
-
-def _sized(reader: FieldReader) -> bytes | None:
-    length = reader.signed()
-    return None if length < 0 else reader.take(length)
 
 
 def _unpacked(data: memoryview, codec: int) -> bytes | memoryview:

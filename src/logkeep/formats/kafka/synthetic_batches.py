@@ -79,16 +79,8 @@ def cut_batch(buffer: Bytes, batch: Batches, end: int) -> bytes:
     kept = records.within(0, end)
     if not len(kept):
         return b""
-    header, position = batch.headers[0], batch.start
-    attributes = int(header["attributes"])
-    section = plain[start : int(kept.spans[-1, kernels.END_AT])]
-    checked = bytearray(buffer[position + CRC_FROM : position + HEADER_BYTES])
-    latest = int(header["max_time_ms"] if attributes & APPEND_TIME else kept.times_ms.max())
-    struct.pack_into(">i", checked, 2, end - 1 - int(header["base_offset"]))
-    struct.pack_into(">q", checked, 14, latest)
-    struct.pack_into(">i", checked, 36, len(kept))
-    packed = pack(attributes & CODEC_MASK, np.ascontiguousarray(section))
-    return _with_header(int(header["base_offset"]), bytes(checked) + packed.tobytes())
+    last_delta = end - 1 - int(batch.headers[0]["base_offset"])
+    return _packed_again(buffer, batch, kept, plain[start : int(kept.spans[-1, kernels.END_AT])], last_delta)
 
 
 def thinned_batch(buffer: Bytes, batch: Batches, buried: BuriedOffsets) -> bytes:
@@ -96,21 +88,28 @@ def thinned_batch(buffer: Bytes, batch: Batches, buried: BuriedOffsets) -> bytes
 
     The records keep their bytes and are compressed again with the same codec. Raises Damaged if they are unreadable.
     """
-    header, position = batch.headers[0], batch.start
+    header = batch.headers[0]
     if not header["records"] or int(header["attributes"]) & CONTROL:
-        return bytes(buffer[position : batch.end])
+        return bytes(buffer[batch.start : batch.end])
     records, plain, start = _decode_one(buffer, batch)
     left = ~buried.hides(records.offsets)
     if not left.any():
         return b""
     if left.all():
-        return bytes(buffer[position : batch.end])
+        return bytes(buffer[batch.start : batch.end])
     ends = records.spans[:, kernels.END_AT].astype(np.int64)
     starts = np.concatenate(([start], ends[:-1]))
     section = np.concatenate([plain[a:b] for a, b in zip(starts[left].tolist(), ends[left].tolist(), strict=True)])
-    attributes, kept = int(header["attributes"]), records.chosen(left)
+    return _packed_again(buffer, batch, records.chosen(left), section, int(header["last_offset_delta"]))
+
+
+def _packed_again(buffer: Bytes, batch: Batches, kept: RecordColumns, section: kernels.Bytes, last_delta: int) -> bytes:
+    """A batch with these of its records, whose bytes are `section`."""
+    header, position = batch.headers[0], batch.start
+    attributes = int(header["attributes"])
     checked = bytearray(buffer[position + CRC_FROM : position + HEADER_BYTES])
     latest = int(header["max_time_ms"] if attributes & APPEND_TIME else kept.times_ms.max())
+    struct.pack_into(">i", checked, 2, last_delta)
     struct.pack_into(">q", checked, 14, latest)
     struct.pack_into(">i", checked, 36, len(kept))
     packed = pack(attributes & CODEC_MASK, np.ascontiguousarray(section))

@@ -79,8 +79,8 @@ def decode(data: bytes, subject: str = "run map") -> RunMap:
     return RunMap(source, target, gaps[2], start, end, target_end)
 
 
-def decode_all(data: bytes, subject: str = "run maps") -> dict[Route, RunMap]:
-    return {route: decode(one, f"{subject}, {_route_text(route)}") for route, one in unbundle(data, subject).items()}
+def decode_all(data: bytes) -> dict[Route, RunMap]:
+    return {route: decode(one, f"run maps, {_route_text(route)}") for route, one in unbundle(data).items()}
 
 
 def bundle(maps: Mapping[Route, bytes]) -> bytes:

@@ -94,11 +94,6 @@ class RunMapBuilder:
         self._rows = np.empty((_FIRST_ROWS, 3), np.int64)
         self._used = 0
 
-    @property
-    def next_target(self) -> int:
-        """The target offset of the next record."""
-        return self._next
-
     def append(self, source: int, n: int) -> None:
         """`n` records from this source offset on come next."""
         self.extend(np.array([[source, n]], np.int64))

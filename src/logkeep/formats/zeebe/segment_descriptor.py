@@ -47,20 +47,20 @@ class SegmentDescriptor:
     last_frame_at: int
 
 
-def read_descriptor(head: bytes, subject: str = "") -> SegmentDescriptor | None:
+def read_descriptor(head: bytes) -> SegmentDescriptor | None:
     """None for a preallocated segment that was never used. Raises Damaged."""
     if len(head) < DESCRIPTOR_BYTES:
-        raise Damaged(f"the segment ends after {len(head)} bytes, inside its descriptor", subject=subject)
+        raise Damaged(f"the segment ends after {len(head)} bytes, inside its descriptor")
     if not any(head[:DESCRIPTOR_BYTES]):
         return None
     layout, *ids, version, crc = _HEAD.unpack_from(head)
     if layout != _LAYOUT or tuple(ids) != _HEAD_IDS or version not in _VERSIONS:
-        raise Damaged("the descriptor of the segment has an unknown layout", subject=subject)
+        raise Damaged("the descriptor of the segment has an unknown layout")
     if google_crc32c.value(bytes(head[17:DESCRIPTOR_BYTES])) != crc:
-        raise Damaged("the descriptor of the segment has another CRC-32C than it states", subject=subject)
+        raise Damaged("the descriptor of the segment has another CRC-32C than it states")
     *ids, version, number, first, size, last, last_at = _BLOCK.unpack_from(head, 17)
     if tuple(ids) != _BLOCK_IDS or version not in _VERSIONS or number < 1 or first < 1 or size < DESCRIPTOR_BYTES:
-        raise Damaged("the descriptor of the segment has impossible values", subject=subject)
+        raise Damaged("the descriptor of the segment has impossible values")
     return SegmentDescriptor(number, first, size, last, last_at)
 
 

@@ -226,11 +226,7 @@ def explode(
     return DONE, body_at.shape[0], row
 
 
-def _gather_us(_data: Bytes, rows: Longs, _ends: Longs, into: Bytes) -> int:
-    return 2 * len(rows) + len(into)
-
-
-@kernel(_gather_us)
+@kernel(lambda _data, rows, _ends, into: 2 * len(rows) + len(into))
 def gather(data: Bytes, rows: Longs, ends: Longs, into: Bytes) -> None:
     """Copy the paths of rows one after the other; `ends` has the end of each."""
     for row in range(rows.shape[0]):

@@ -17,22 +17,22 @@ import numpy as np
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import txnlog_kernels as kernels
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.formats.zookeeper.scanned_log import HEADER, DamageKind, LogDamage, Padding, RecordStretch, ScannedLog
+from logkeep.formats.zookeeper.scanned_log import HEADER, DamageKind, Padding, RecordStretch, ScannedLog
+from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog_kernels import Longs
-from logkeep.formats.zookeeper.txnlog_scan import MOST_DAMAGE, Scan, Sink, obtained
+from logkeep.formats.zookeeper.txnlog_scan import Scan, Sink, obtained
 from logkeep.formats.zookeeper.window import CHUNK_BYTES, ByteWindow
 
 __all__ = [
     "HEADER_BYTES",
-    "MOST_DAMAGE",
     "DamageKind",
-    "LogDamage",
     "Padding",
     "RecordStretch",
     "ScannedLog",
     "Sink",
     "TransactionColumns",
     "bodies",
+    "digest_in",
     "header",
     "scan",
     "tables",
@@ -120,6 +120,16 @@ def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES, *, start_at: int = 
         last = hex_zxid(int(facts[kernels.LAST]))
         what = "does not follow it" if status in (kernels.JUMP, kernels.BAD_ORDER) else "is damaged"
         raise Damaged(f"the record after zxid {last} {what}", subject=f"byte {position}")
+
+
+def digest_in(log: Iterator[TransactionColumns], zxid: int) -> int | None:
+    """The digest of the tree that a server wrote into this transaction; None if it did not, or the log lacks it."""
+    for records in log:
+        row = int(records.zxid.searchsorted(zxid))
+        if row < len(records.zxid) and int(records.zxid[row]) == zxid:
+            begin = int(records.body_at[row])
+            return decode(bytes(records.data[begin : begin + int(records.body_bytes[row])])).digest
+    return None
 
 
 def _records(data: memoryview, columns: Longs, position: int) -> TransactionColumns:

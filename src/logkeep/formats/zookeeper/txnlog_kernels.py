@@ -179,11 +179,7 @@ def record_at(data: Bytes, at: Number, end: Number, after: Number, left: Number)
     return (FOUND if good else BAD_CHECKSUM), whole
 
 
-def _find_us(_data: Bytes, at: int, end: int, *_: object) -> int:
-    return 5 * (end - at)
-
-
-@kernel(_find_us)
+@kernel(lambda _data, at, end, *_: 5 * (end - at))
 def find(data: Bytes, at: int, end: int, after: int, left: int, effort: int) -> tuple[int, int, int, int]:
     """The next good record with a zxid above `after`. Returns FOUND, MORE or GAVE_UP; where; its size or what is
     needed to decide; and what is left of `effort`, the bytes that may be summed in vain: a file made for it could cost

@@ -38,12 +38,9 @@ class GroupMember:
 
 @dataclass(frozen=True)
 class GroupDetails:
-    """`assignor` is the protocol of a classic group."""
-
     name: str
     kind: str
     state: str
-    assignor: str
     members: tuple[GroupMember, ...]
 
 
@@ -74,7 +71,7 @@ def describe_groups(cluster: Cluster, groups: Iterable[Group]) -> dict[str, Grou
     """Members and state. A group that was deleted meanwhile is left out; a streams group has only its state."""
     chosen = list(groups)
     done: dict[str, GroupDetails] = {
-        each.name: GroupDetails(each.name, each.kind, each.state, "", ()) for each in chosen if each.kind == "streams"
+        each.name: GroupDetails(each.name, each.kind, each.state, ()) for each in chosen if each.kind == "streams"
     }
     for kind in ("classic", "consumer", "share"):
         names = [each.name for each in chosen if each.kind == kind]
@@ -101,9 +98,9 @@ def _describe(cluster: Cluster, kind: str, names: Sequence[str]) -> dict[str, Gr
 def _details(found: Any, kind: str) -> GroupDetails:
     if kind == "classic":
         members = [GroupMember(m.member_id, m.client_id, m.client_host, m.group_instance_id) for m in found.members]
-        return GroupDetails(found.group_id, kind, found.group_state, found.protocol_data, tuple(sorted(members)))
+        return GroupDetails(found.group_id, kind, found.group_state, tuple(sorted(members)))
     members = [_modern_member(each, kind) for each in found.members]
-    return GroupDetails(found.group_id, kind, found.group_state, found.assignor_name, tuple(sorted(members)))
+    return GroupDetails(found.group_id, kind, found.group_state, tuple(sorted(members)))
 
 
 def _modern_member(found: Any, kind: str) -> GroupMember:

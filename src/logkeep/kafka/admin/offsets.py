@@ -63,7 +63,6 @@ class ProducerState:
     producer_id: int
     epoch: int
     last_sequence: int
-    last_timestamp_ms: int
     coordinator_epoch: int
     open_since: int
 
@@ -162,7 +161,6 @@ def _producer(found: Any) -> ProducerState:
         producer_id=found.producer_id,
         epoch=found.producer_epoch,
         last_sequence=found.last_sequence,
-        last_timestamp_ms=found.last_timestamp,
         coordinator_epoch=found.coordinator_epoch,
         open_since=found.current_txn_start_offset,
     )

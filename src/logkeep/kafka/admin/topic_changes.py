@@ -97,7 +97,7 @@ def _creation(topic: NewTopic) -> dict[str, Any]:
 
 def _made_topic(found: Any) -> MadeTopic:
     configs = tuple(
-        ConfigValue(c.name, None if c.is_sensitive else c.value, c.config_source, c.read_only, c.is_sensitive)
+        ConfigValue(c.name, None if c.is_sensitive else c.value, c.config_source, c.read_only)
         for c in found.configs or ()
     )
     return MadeTopic(found.name, UUID(bytes=found.topic_id.bytes) if found.topic_id else UUID(int=0), configs)

@@ -34,7 +34,6 @@ class ConfigValue:
     value: str | None
     source: int
     read_only: bool
-    sensitive: bool
 
 
 @dataclass(frozen=True)
@@ -99,15 +98,13 @@ def _configs(reply: Any) -> dict[str, tuple[ConfigValue, ...]]:
     for each in reply.results:
         check(each.error_code, subject=each.resource_name, doing="DescribeConfigs", message=each.error_message)
         done[each.resource_name] = tuple(
-            ConfigValue(c.name, None if c.is_sensitive else c.value, c.config_source, c.read_only, c.is_sensitive)
-            for c in each.configs
+            ConfigValue(c.name, None if c.is_sensitive else c.value, c.config_source, c.read_only) for c in each.configs
         )
     return done
 
 
-def replica_sizes(cluster: Cluster, wanted: Iterable[TopicPartition] | None = None) -> tuple[ReplicaSize, ...]:
+def replica_sizes(cluster: Cluster) -> tuple[ReplicaSize, ...]:
     """Sizes on every broker that is up. A failed log directory is left out: its replicas show as offline."""
-    chosen = None if wanted is None else frozenset(wanted)
     sizes: list[ReplicaSize] = []
     for node, reply in cluster.ask_each("DescribeLogDirs", {"topics": None}):
         check(getattr(reply, "error_code", OK) or OK, subject=f"broker {node}", doing="DescribeLogDirs")
@@ -116,7 +113,7 @@ def replica_sizes(cluster: Cluster, wanted: Iterable[TopicPartition] | None = No
             raise NotAuthorised("this user may not describe the cluster's log directories", subject=f"broker {node}")
         for directory in reply.results:
             if directory.error_code == OK:
-                sizes += [each for each in _sizes(node, directory) if chosen is None or each.log in chosen]
+                sizes += _sizes(node, directory)
     return tuple(sizes)
 
 

@@ -22,14 +22,13 @@ class ListedTransaction:
 
 @dataclass(frozen=True)
 class ProducerTransaction:
-    """`partitions` are those that the open transaction has written to; `started_ms` -1 = no open transaction."""
+    """`partitions` are those that the open transaction has written to."""
 
     transactional_id: str
     state: str
     producer_id: int
     epoch: int
     timeout_ms: int
-    started_ms: int
     partitions: tuple[TopicPartition, ...]
 
 
@@ -64,7 +63,6 @@ def _transaction(found: Any) -> ProducerTransaction:
         producer_id=found.producer_id,
         epoch=found.producer_epoch,
         timeout_ms=found.transaction_timeout_ms,
-        started_ms=found.transaction_start_time_ms,
         partitions=tuple(
             TopicPartition(topic.topic, partition) for topic in found.topics for partition in topic.partitions
         ),

@@ -16,7 +16,7 @@ from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.plurals import plural
-from logkeep.model.ranges import Range
+from logkeep.model.ranges import Range, tile
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName
 from logkeep.repository.backups.manifest import KnownGap, LogCut
@@ -137,14 +137,14 @@ def plan_backup(
                 lost = Range(known.end, max(known.end, bound.start))
                 gaps += [
                     KnownGap(name, hole.start, hole.end, REMOVED_BEFORE)
-                    for hole in _without(lost, (done or {}).get(name, ()))
+                    for hole in tile(lost, (done or {}).get(name, ())).gaps
                 ]
                 start = max(bound.start, known.end)
             elif known is not None:
                 fresh.append(name)
             cut.append(LogCut(name, first, max(bound.high_watermark, first)))
             tip = _tip_before(history, known, tips.get(log))
-            for left in _without(Range(start, max(start, bound.high_watermark)), (done or {}).get(name, ())):
+            for left in tile(Range(start, max(start, bound.high_watermark)), (done or {}).get(name, ())).gaps:
                 wanted = CopyRange(
                     topic=topic.name,
                     topic_id=topic.id,
@@ -225,18 +225,6 @@ def _archived_end(known: ArchivedReach | None, bound: LogBounds) -> int:
 def _tip_before(history: str, *known: ArchivedReach | None) -> dict[int, ArchivedReach]:
     """By offset, what is archived right before it, where that is known."""
     return {k.end: k for k in reversed(known) if k is not None and k.history == history}
-
-
-def _without(span: Range, done: Iterable[Range]) -> list[Range]:
-    """The parts of a span that are not done."""
-    left, reached = list[Range](), span.start
-    for piece in sorted(done):
-        if piece.start > reached and reached < span.end:
-            left.append(Range(reached, min(piece.start, span.end)))
-        reached = max(reached, piece.end)
-    if reached < span.end:
-        left.append(Range(reached, span.end))
-    return left
 
 
 def _share(size_bytes: int | None, bound: LogBounds, part: Range) -> int:

@@ -13,13 +13,13 @@ from logkeep.errors import LogkeepError
 from logkeep.kafka.backup.assemble import assemble, earlier_results
 from logkeep.kafka.backup.burial import ArchivedLogs, buried_counts, bury, compare_logs, hold_before, release_notes
 from logkeep.kafka.backup.continuity.past_check import SeenLogs
+from logkeep.kafka.backup.copy.log_copier import LogCopier
 from logkeep.kafka.backup.deletion_passes import PASSES, CompactedMode, DeletionPasses, copied_again, first_pass
 from logkeep.kafka.backup.deletion_proof import judge_logs
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.findings import undecided_past
 from logkeep.kafka.backup.generations.plan import CaughtUp, GenerationRule, due_by_age, gaps_in_cut, without_unready
 from logkeep.kafka.backup.generations.round import GenerationRound, oldest_logs, refuse_damaged
-from logkeep.kafka.backup.log_copier import LogCopier
 from logkeep.kafka.backup.plan import Plan
 from logkeep.kafka.backup.planner import KIND, BackupPlanner, cluster_identity
 from logkeep.kafka.backup.preparation import PreparedBackup, new_histories

@@ -2,22 +2,39 @@
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Protocol
 
-from logkeep.kafka.backup.application_cut import ApplicationCut
 from logkeep.kafka.backup.assemble import Assembled
 from logkeep.kafka.backup.deletion_passes import CompactedMode
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.generations.plan import GenerationRule
 from logkeep.kafka.backup.plan import Plan
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, CopyResult
-from logkeep.kafka.record.documents import PartitionRecord
+from logkeep.kafka.record.documents import GroupRecord, PartitionRecord
 from logkeep.kafka.record.scram import ScramOptions
 from logkeep.kafka.registry.settings import RegistrySettings
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
-from logkeep.repository.backups.manifest import KnownGap
+from logkeep.repository.backups.manifest import AttachmentRef, KnownGap
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
+
+
+class ApplicationCut(Protocol):
+    """The cut of an application that runs on the cluster. The backup calls these in order, and copies after `take`."""
+
+    def take(self, backup_id: BackupId) -> None:
+        """Let every task of the application take its checkpoint. Raises LogkeepError if one does not."""
+
+    def groups(self, found: tuple[GroupRecord, ...]) -> tuple[GroupRecord, ...]:
+        """The groups of the record, those of the application at the offsets of their checkpoints."""
+
+    def attach(self, place: SourceRef, backup_id: BackupId, token: str) -> AttachmentRef:
+        """Store the positions of the cut beside the manifest."""
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What the user should know of the cut."""
 
 
 @dataclass(frozen=True)

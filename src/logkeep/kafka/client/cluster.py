@@ -28,8 +28,8 @@ from logkeep.kafka.client.error_codes import OK, TRY_AGAIN, failure
 from logkeep.kafka.client.listener_probe import closed_by_server, find_mismatch
 from logkeep.kafka.client.metadata import read_metadata, request_fields
 from logkeep.kafka.client.retry import Backoff
+from logkeep.kafka.client.security.tls import tls_context
 from logkeep.kafka.client.settings import ClientSettings, Endpoint
-from logkeep.kafka.client.tls import tls_context
 from logkeep.kafka.client.topology import Broker, ClusterMetadata, TopicPartition
 from logkeep.model.plurals import plural
 
@@ -99,7 +99,7 @@ class Cluster:
         if topics is None:
             self._known = self._read(None)
             return self._known
-        found = ClusterMetadata("", -1, (), ())
+        found = ClusterMetadata("", (), ())
         for _ in self.backoff.tries():
             found = self._read(topics)
             if not any(each.passing for each in found.unready):

@@ -21,10 +21,10 @@ from logkeep.kafka.client.frames import Bytes, ReceiveBuffer, body_start, receiv
 from logkeep.kafka.client.listener import unlike_kafka
 from logkeep.kafka.client.protocol import Shape, decode, encode, shape
 from logkeep.kafka.client.reply_limits import BEFORE_AUTHENTICATION, fetch_limit, reply_limit
-from logkeep.kafka.client.sasl import authenticate
+from logkeep.kafka.client.security.sasl import authenticate
+from logkeep.kafka.client.security.tls import explain_tls, tls_context
 from logkeep.kafka.client.settings import ClientSettings, Endpoint
 from logkeep.kafka.client.tcp import dial, error_text
-from logkeep.kafka.client.tls import explain_tls, tls_context
 from logkeep.model.version import __version__
 
 _API_VERSIONS = shape("ApiVersions")

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from logkeep.errors import ClusterUnreachable, LogkeepError, ProtocolMismatch, TlsFailed
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.listener import TLS, other_protocol, other_server, protocol_of
-from logkeep.kafka.client.sasl import NOT_A_SASL_LISTENER
+from logkeep.kafka.client.security.sasl import NOT_A_SASL_LISTENER
+from logkeep.kafka.client.security.tls import answers_with_tls
 from logkeep.kafka.client.settings import ClientSettings, Endpoint, Protocol
 from logkeep.kafka.client.tcp import dial
-from logkeep.kafka.client.tls import answers_with_tls
 
 _TIMEOUT_S = 5.0
 _ANY_MECHANISM = {"mechanism": "PLAIN"}

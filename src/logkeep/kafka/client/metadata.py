@@ -24,7 +24,6 @@ def read_metadata(reply: Any) -> ClusterMetadata:
     unready = [each for each in reply.topics if each.error_code != OK]
     return ClusterMetadata(
         cluster_id=reply.cluster_id or "",
-        controller=reply.controller_id,
         brokers=tuple(
             sorted(
                 (Broker(each.node_id, Endpoint(each.host, each.port), each.rack) for each in reply.brokers),
@@ -61,6 +60,5 @@ def _partition(found: Any) -> Partition:
         leader=found.leader_id,
         leader_epoch=found.leader_epoch,
         replicas=tuple(found.replica_nodes),
-        in_sync=tuple(found.isr_nodes),
         offline=tuple(found.offline_replicas or ()),
     )

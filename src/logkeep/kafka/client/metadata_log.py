@@ -26,8 +26,8 @@ from logkeep.kafka.client.fetch import DivergingEpoch, FetchedPartition, FetchLi
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.reply_limits import fetch_limit
 from logkeep.kafka.client.retry import Backoff
+from logkeep.kafka.client.security.tls import tls_context
 from logkeep.kafka.client.settings import ClientSettings, Endpoint
-from logkeep.kafka.client.tls import tls_context
 
 TOPIC = "__cluster_metadata"
 _ID = UUID(int=1)

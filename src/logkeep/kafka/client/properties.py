@@ -16,9 +16,9 @@ from urllib.parse import unquote, urlsplit
 
 from logkeep.errors import ConfigError
 from logkeep.file_owners import OriginFile
-from logkeep.kafka.client.credentials import read_properties
-from logkeep.kafka.client.jaas import JaasEntry, parse_jaas
-from logkeep.kafka.client.keystores import key_store, trust_store
+from logkeep.kafka.client.security.credentials import read_properties
+from logkeep.kafka.client.security.jaas import JaasEntry, parse_jaas
+from logkeep.kafka.client.security.keystores import key_store, trust_store
 from logkeep.kafka.client.settings import (
     ClientSettings,
     CommandSecret,

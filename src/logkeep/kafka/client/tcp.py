@@ -5,8 +5,8 @@ import ssl
 
 from logkeep.errors import ClusterUnreachable
 from logkeep.kafka.client.listener import without_tls
+from logkeep.kafka.client.security.tls import answers_with_tls, explain_tls
 from logkeep.kafka.client.settings import ClientSettings, Endpoint
-from logkeep.kafka.client.tls import answers_with_tls, explain_tls
 
 _TLS_REMEDY = "is this the port of a TLS listener? Otherwise check the network; the run can be repeated"
 

@@ -45,7 +45,6 @@ class Partition:
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]
-    in_sync: tuple[int, ...]
     offline: tuple[int, ...] = ()
 
 
@@ -75,7 +74,6 @@ class ClusterMetadata:
     """What the cluster reports about itself at one moment."""
 
     cluster_id: str
-    controller: int
     brokers: tuple[Broker, ...]
     topics: tuple[Topic, ...]
     unready: tuple[UnreadyTopic, ...] = ()

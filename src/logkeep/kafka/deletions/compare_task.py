@@ -32,12 +32,12 @@ from logkeep.formats.kafka.key_hash_kernels import key_hashes
 from logkeep.formats.kafka.record_kernels import KEY_SIZE, VALUE_SIZE
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns
-from logkeep.formats.kafka.transactions import SettledTransactions, Settling
+from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.deletions.live_offsets import LiveOffsets
 from logkeep.kafka.deletions.side_by_side import SideBySide
-from logkeep.kafka.logs.archived import stretches
+from logkeep.kafka.logs.archived import settled_transactions, stretches
 from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, read_ahead
@@ -151,7 +151,8 @@ def compared_rows(
         try:
             rows = _compared(unit, None, logs, progress, stack, more, SideBySide(spans))
         except _Transactions:
-            rows = _compared(unit, settle(unit), logs, progress, stack, more, SideBySide(spans))
+            settled = settled_transactions(unit.place, unit.log, unit.segments, unit.start, unit.end)
+            rows = _compared(unit, settled, logs, progress, stack, more, SideBySide(spans))
         yield rows
 
 
@@ -179,17 +180,6 @@ def slices_for(unit: DeletionUnit, more: int = 0) -> int:
     """How many slices hold all archived records, and so many `more`."""
     records = sum(s.records for s in unit.segments) + more
     return max(1, -(-records * _SORTED_ROW_BYTES // unit.memory_bytes))
-
-
-def settle(unit: DeletionUnit) -> SettledTransactions:
-    """The transactions of the archived log."""
-    settling = Settling()
-    for stretch in stretches(unit.place, unit.segments, unit.start, unit.end):
-        before_end = stretch.touching(0, unit.end)
-        settling.take(before_end.buffer, before_end.batches)
-    if settling.problems:
-        raise Damaged(f"a transaction marker cannot be read: {settling.problems[0]}", subject=str(unit.log))
-    return settling.settled()
 
 
 def _collect(

@@ -17,6 +17,7 @@ from logkeep.kafka.fold.units import TombstoneRule
 from logkeep.kafka.record.deletion_times import rule_of
 from logkeep.kafka.record.documents import APPLICATION_CUT, ClusterRecord, PartitionRecord, TopicRecord
 from logkeep.kafka.topic_selection import compiled, topic_filter
+from logkeep.model.plurals import first_names
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection as LogCollection
 from logkeep.model.segments import LogName, Segment
@@ -25,7 +26,6 @@ from logkeep.repository.chain.actions import ObjectRef
 from logkeep.repository.chain.fold import Folded, FoldedLog
 
 _LAG = "min.compaction.lag.ms"
-_SHOWN = 5
 ALREADY = "already folded for these backups"
 
 
@@ -134,10 +134,8 @@ def chosen_logs(kept: Sequence[KeptBackup], options: FoldOptions) -> tuple[set[L
 def _refuse_unknown(options: FoldOptions, names: Sequence[str]) -> None:
     for pattern in () if options.configured else options.include:
         if not any(compiled(pattern).fullmatch(name) for name in names):
-            shown = ", ".join([*names[:_SHOWN], *(["…"] if len(names) > _SHOWN else [])]) or "none"
-            raise UsageError(
-                f"no archived topic matches {pattern}", remedy=f"patterns match whole names; the archive has: {shown}"
-            )
+            remedy = f"patterns are regular expressions for whole names; the archive has: {first_names(names)}"
+            raise UsageError(f"no archived topic matches {pattern}", remedy=remedy)
 
 
 def _why_not(log: LogName, own: Sequence[tuple[KeptBackup, Range]], options: FoldOptions) -> str:

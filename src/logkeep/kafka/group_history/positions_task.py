@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from logkeep.errors import Damaged
 from logkeep.formats.datasets.key_names import NameFilter, key_types, unknown_records
 from logkeep.formats.datasets.latest_records import LatestRecord, LatestRecords
 from logkeep.formats.kafka.batches import BatchStretch
@@ -20,7 +19,6 @@ from logkeep.formats.kafka.internal_topics.coordinator_records import GROUP_OFFS
 from logkeep.formats.kafka.internal_topics.offsets_topic import GROUP_KINDS
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns
-from logkeep.formats.kafka.transactions import SettledTransactions, Settling
 from logkeep.kafka.group_history.log_shape import shape_of
 from logkeep.kafka.group_history.records_of_groups import (
     POSITION,
@@ -30,7 +28,7 @@ from logkeep.kafka.group_history.records_of_groups import (
     topics_of_share_group,
 )
 from logkeep.kafka.group_history.values import SHOWN_NAMES, ArchivedPosition, GroupLogUnit, LogPositions
-from logkeep.kafka.logs.archived import stretches
+from logkeep.kafka.logs.archived import settled_transactions, stretches
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.model.ranges import Range
 from logkeep.model.work import Progress
@@ -65,7 +63,7 @@ def read_positions_at(unit: GroupLogUnit, progress: Progress) -> LogPositions:
 
 
 def _visible(unit: GroupLogUnit, end: int, progress: Progress) -> Iterator[RecordColumns]:
-    settled = _settled(unit, end) if unit.transactional else None
+    settled = settled_transactions(unit.place, unit.log, unit.segments, unit.start, end) if unit.transactional else None
     view = View(unit.start, end, settled, buried=read_buried(unit.place, unit.buried))
     yield from visible_records(read_stretches(unit, end, progress), view)
 
@@ -75,16 +73,6 @@ def read_stretches(unit: GroupLogUnit, end: int, progress: Progress) -> Iterator
     for segment in unit.segments:
         yield from stretches(unit.place, [segment], unit.start, end)
         progress(segment.stored_bytes)
-
-
-def _settled(unit: GroupLogUnit, end: int) -> SettledTransactions:
-    settling = Settling()
-    for stretch in stretches(unit.place, unit.segments, unit.start, end):
-        before_end = stretch.touching(0, end)
-        settling.take(before_end.buffer, before_end.batches)
-    if settling.problems:
-        raise Damaged(f"a transaction marker cannot be read: {settling.problems[0]}", subject=str(unit.log))
-    return settling.settled()
 
 
 def _add(topic: str, records: RecordColumns, names: NameFilter, latest: LatestRecords) -> None:

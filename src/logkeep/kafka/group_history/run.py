@@ -254,5 +254,5 @@ def _no_group(question: GroupQuestion, names: Iterable[str]) -> UsageError:
     when = "" if question.at_ms is None else " at that time or before"
     return UsageError(
         f"no group matches {' or '.join(question.groups)}{when}",
-        remedy=f"patterns match whole names; among them are: {shown}",
+        remedy=f"patterns are regular expressions for whole names; among them are: {shown}",
     )

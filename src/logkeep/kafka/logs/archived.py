@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import BatchStretch
+from logkeep.formats.kafka.transactions import SettledTransactions, Settling
 from logkeep.kafka.logs.header_check import NOT_WRITTEN, HeaderCheck
-from logkeep.model.segments import Codec, Segment
+from logkeep.model.segments import Codec, LogName, Segment
 from logkeep.repository.backups.log_batches import LogPieces
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
@@ -27,6 +28,19 @@ def stretches(place: SourceRef, segments: Iterable[Segment], start: int, end: in
     for segment in segments:
         if segment.has_object and segment.end > start and segment.start < end:
             yield from _segment(place, segment)
+
+
+def settled_transactions(
+    place: SourceRef, log: LogName, segments: Iterable[Segment], start: int, end: int
+) -> SettledTransactions:
+    """How the transactions of `[start, end)` ended. Raises Damaged, also for a marker that cannot be read."""
+    settling = Settling()
+    for stretch in stretches(place, segments, start, end):
+        before_end = stretch.touching(0, end)
+        settling.take(before_end.buffer, before_end.batches)
+    if settling.problems:
+        raise Damaged(f"a transaction marker cannot be read: {settling.problems[0]}", subject=str(log))
+    return settling.settled()
 
 
 def _read(stored: StoredLog, pieces: LogPieces) -> Iterator[memoryview]:

@@ -25,7 +25,7 @@ from logkeep.errors import (
     TlsFailed,
 )
 from logkeep.http_deadline import deadline
-from logkeep.kafka.client.tls import explain_tls, tls_context
+from logkeep.kafka.client.security.tls import explain_tls, tls_context
 from logkeep.kafka.registry.settings import RegistrySettings
 
 LARGEST_ANSWER: Final = 64 << 20

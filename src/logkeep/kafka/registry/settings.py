@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from logkeep.errors import ConfigError, UsageError
-from logkeep.kafka.client.credentials import read_properties, reveal_place
-from logkeep.kafka.client.keystores import key_store, trust_store
+from logkeep.kafka.client.security.credentials import read_properties, reveal_place
+from logkeep.kafka.client.security.keystores import key_store, trust_store
 from logkeep.kafka.client.settings import ClientSettings, PropertySecret
 from logkeep.model.host_names import http_address
 from logkeep.model.secret import Secret

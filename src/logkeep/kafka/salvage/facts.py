@@ -55,7 +55,7 @@ def carried_topics(carried: CarriedOver) -> list[Topic]:
     """The carried logs as topics to select from."""
     partitions: dict[str, list[Partition]] = {}
     for record in carried.logs:
-        partitions.setdefault(record.topic, []).append(Partition(record.partition, 0, -1, (), ()))
+        partitions.setdefault(record.topic, []).append(Partition(record.partition, 0, -1, ()))
     return [
         Topic(t.name, UUID(t.id), is_internal(t.name, t.internal), tuple(partitions[t.name])) for t in carried.topics
     ]
@@ -77,7 +77,7 @@ def facts_of(
     old = {TopicPartition(r.topic, r.partition) for r in carried.logs} | {d.found.log for d in here if d.ahead}
     still_open = [t for t in (last.open_transactions if last else ()) if (t.topic, t.partition) in old]
     return Facts(
-        metadata=ClusterMetadata(cluster_id, -1, (), tuple(topics)),
+        metadata=ClusterMetadata(cluster_id, (), tuple(topics)),
         topics=tuple(topics),
         log_ends=LogEnds(
             groups=tuple(_group(g, {t.name for t in topics}) for g in groups),

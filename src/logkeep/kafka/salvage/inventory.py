@@ -81,7 +81,7 @@ def _ids(copies: Iterable[FoundCopy], image: ClusterImage | None) -> dict[str, U
 
 def _partition(log: TopicPartition, copies: Iterable[FoundCopy], image: ClusterImage | None) -> Partition:
     known = image.replicas_of(*log) if image is not None else ()
-    return Partition(log.partition, 0, -1, known or tuple(sorted({c.copy.node for c in copies})), ())
+    return Partition(log.partition, 0, -1, known or tuple(sorted({c.copy.node for c in copies})))
 
 
 def _left_out(copy: FoundCopy, why: str, severity: Severity) -> Finding:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logkeep.kafka.disks.scan_results import ReplicaScan
-from logkeep.model.ranges import Range
+from logkeep.model.ranges import Range, tile
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def choose(scans: Sequence[ReplicaScan], *, compacted: bool) -> MergedReplicas:
     chosen = best(scans)
     taken = scans[chosen]
     wanting = [*taken.gaps, *taken.between_files]
-    pieces = [ReplicaRange(chosen, r.start, r.end) for r in _without(Range(taken.start, taken.end), wanting)]
+    pieces = [ReplicaRange(chosen, r.start, r.end) for r in tile(Range(taken.start, taken.end), wanting).gaps]
     left: list[Range] = []
     for gap in wanting:
         filled, missing = _fill(gap, chosen, scans)
@@ -63,9 +63,9 @@ def _fill(gap: Range, chosen: int, scans: Sequence[ReplicaScan]) -> tuple[list[R
             continue
         still = list[Range]()
         for hole in missing:
-            given = _without(hole, [*scan.gaps, *scan.between_files])
+            given = tile(hole, [*scan.gaps, *scan.between_files]).gaps
             filled += [ReplicaRange(donor, r.start, r.end) for r in given]
-            still += _without(hole, given)
+            still += tile(hole, given).gaps
         missing = still
     return filled, missing
 
@@ -87,16 +87,3 @@ def agree_around(gap: Range, taken: ReplicaScan, donor: ReplicaScan) -> bool:
 def _holds(scan: ReplicaScan, offset: int) -> bool:
     wanting = [*scan.gaps, *scan.between_files]
     return scan.start <= offset < scan.end and not any(g.start <= offset < g.end for g in wanting)
-
-
-def _without(span: Range, holes: Sequence[Range]) -> list[Range]:
-    left, reached = list[Range](), span.start
-    for hole in sorted(holes):
-        if hole.start > reached:
-            left.append(Range(reached, min(hole.start, span.end)))
-        reached = max(reached, hole.end)
-        if reached >= span.end:
-            break
-    if reached < span.end:
-        left.append(Range(reached, span.end))
-    return [r for r in left if len(r)]

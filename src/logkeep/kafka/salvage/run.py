@@ -131,7 +131,7 @@ class KafkaSalvage:
         )
         gaps = tuple(with_reasons(assembled.gaps, plan.decided, plan.copy_plan.gaps))
         findings = (*plan.findings, *clamped)
-        cut = (*assembled.cut, *(_carried_cut(r) for r in carried.logs))
+        cut = (*assembled.cut, *(LogCut(r.log, r.start, r.end) for r in carried.logs))
         check_consistent(record, cut)
         ref = put_record(self.place, ongoing.id, record, session.tokens())
         outcome = FinishedRun(cut=cut, new=assembled.segments, gaps=gaps, attachments=(ref,), findings=findings)
@@ -172,10 +172,6 @@ def _logs(plan: SalvagePlan, assembled: Assembled) -> list[PartitionRecord]:
             )
         )
     return records
-
-
-def _carried_cut(record: PartitionRecord) -> LogCut:
-    return LogCut(record.log, record.start, record.end)
 
 
 def _damage_gaps(plan: SalvagePlan) -> list[KnownGap]:

@@ -7,7 +7,7 @@ type, and the frames may state no more in total.
 
 import hashlib
 
-from logkeep.errors import Damaged, ObjectMissing
+from logkeep.errors import Damaged
 from logkeep.formats.zstd_frames import FRAME_BYTES, packed_frame
 from logkeep.formats.zstd_reader import opened_document, unpacked_frames
 from logkeep.model.ids import BackupId
@@ -15,8 +15,8 @@ from logkeep.model.segments import Codec
 from logkeep.repository.backups.manifest import AttachmentRef, Manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.chain.documents import DocumentT, SourceDocument, open_in_place, seal
-from logkeep.repository.object_writer import StoredWriter
+from logkeep.repository.chain.documents import DocumentT, SourceDocument, open_in_place, read_pinned, seal
+from logkeep.repository.object_writer import put_object
 
 
 def put_attachment(
@@ -43,12 +43,7 @@ def stream_attachment(
 ) -> AttachmentRef:
     """The same for what holds archived data: many megabytes, whose length is compared with what the store kept."""
     plain, name = seal(document), layout.attachment(place.source, backup_id, role, token, Codec.ZSTD)
-    writer = StoredWriter(place.store.open_new(name, len(plain)), name, token, Codec.ZSTD)
-    try:
-        writer.write(plain)
-        stored = writer.close()
-    finally:
-        writer.abort()
+    stored = put_object(place.store, name, plain, token, Codec.ZSTD)
     return AttachmentRef(role, token, stored.size_bytes, stored.sha256, Codec.ZSTD, stored.plain_bytes)
 
 
@@ -58,12 +53,8 @@ def read_attachment(place: SourceRef, manifest: Manifest, role: str, kind: type[
     if ref is None:
         return None
     name = layout.attachment(place.source, BackupId(manifest.id), role, ref.token, ref.codec)
-    try:
-        data = place.store.get(name, kind.limit)
-    except ObjectMissing as error:
-        raise Damaged("the attachment is missing", subject=name) from error
-    if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
-        raise Damaged("it is not the attachment that was committed", subject=name)
+    missing, changed = "the attachment is missing", "it is not the attachment that was committed"
+    data = read_pinned(place.store, name, ref, kind.limit, missing=missing, changed=changed)
     if ref.packed:
         data = _unpacked(data, ref, kind.limit, name)
     return open_in_place(data, name, kind, place.repository)

@@ -2,12 +2,13 @@
 
 import hashlib
 
-from logkeep.errors import Damaged, ObjectMissing
+from logkeep.errors import Damaged
 from logkeep.model.ranges import Range
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import PartRef
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.documents import read_pinned
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.parts import SegmentTable, decode, encode
 
@@ -30,12 +31,8 @@ class PartReader:
 
     def _fetch(self, ref: PartRef) -> SegmentTable:
         name = layout.part(self._place.source, ref.token)
-        try:
-            data = self._place.store.get(name, MAX_PART_BYTES)
-        except ObjectMissing as error:
-            raise Damaged("the part is missing", subject=name) from error
-        if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
-            raise Damaged("it is not the part that was committed", subject=name)
+        changed = "it is not the part that was committed"
+        data = read_pinned(self._place.store, name, ref, MAX_PART_BYTES, missing="the part is missing", changed=changed)
         table = decode(data, MAX_PART_ROWS)
         if len(table) != ref.rows:
             raise Damaged(f"the part has {len(table)} rows, its manifest says {ref.rows}", subject=name)

@@ -10,11 +10,11 @@ size limit of its type are damage. A newer `version` is `FormatTooNew`, not dama
 
 import hashlib
 from threading import Lock
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
-from logkeep.errors import AlreadyExists, BackupFailed, Damaged, FormatTooNew
+from logkeep.errors import AlreadyExists, BackupFailed, Damaged, FormatTooNew, ObjectMissing
 from logkeep.store.base import Store
 
 MIB = 1024 * 1024
@@ -51,6 +51,7 @@ class _Seal(msgspec.Struct, forbid_unknown_fields=True):
 
 
 DocumentT = TypeVar("DocumentT", bound=Document)
+OwnedT = TypeVar("OwnedT", bound=SourceDocument)
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
@@ -134,9 +135,43 @@ def _is_ours(store: Store, name: str, data: bytes) -> bool:
         return False
 
 
+class PinnedObject(Protocol):
+    """What a document says of another object."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def sha256(self) -> str: ...
+
+
+def read_pinned(store: Store, name: str, ref: PinnedObject, limit: int, *, missing: str, changed: str) -> bytes:
+    """The object that a document pins. Raises Damaged with one of these reasons."""
+    try:
+        data = store.get(name, limit)
+    except ObjectMissing as error:
+        raise Damaged(missing, subject=name) from error
+    if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
+        raise Damaged(changed, subject=name)
+    return data
+
+
 def read(store: Store, name: str, kind: type[DocumentT], repository: str) -> DocumentT:
     """Read and open a document of this repository."""
     return open_in_place(store.get(name, kind.limit), name, kind, repository)
+
+
+def read_versioned(
+    store: Store, name: str, kind: type[OwnedT], repository: str, source: str
+) -> tuple[OwnedT, str] | None:
+    """A document that is replaced under one name, and its version; None before the first."""
+    try:
+        data, info = store.get_with_info(name, kind.limit)
+    except ObjectMissing:
+        return None
+    document = open_in_place(data, name, kind, repository)
+    if document.source != source:
+        raise Damaged(f"the {kind.__struct_config__.tag} belongs to another source", subject=name)
+    return document, info.version
 
 
 def open_in_place(data: bytes, name: str, kind: type[DocumentT], repository: str) -> DocumentT:

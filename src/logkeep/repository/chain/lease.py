@@ -15,13 +15,13 @@ from types import TracebackType
 
 import msgspec
 
-from logkeep.errors import AlreadyExists, Damaged, LeaseLost, Locked, ObjectMissing, StoreError, VersionMismatch
+from logkeep.errors import AlreadyExists, Damaged, LeaseLost, Locked, StoreError, VersionMismatch
 from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, rfc3339
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import FIRST_GENERATION, NO_PREDECESSOR, Commit
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.chain.documents import SourceDocument, open_in_place, seal, seal_of
+from logkeep.repository.chain.documents import SourceDocument, read_versioned, seal, seal_of
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.owner import Owner, is_dead
 
@@ -110,15 +110,7 @@ def check_seen(place: SourceRef, folded: Folded, seen: Head) -> None:
 
 def read_lease(place: SourceRef) -> tuple[LeaseDocument, str] | None:
     """The current lease and its version; None before the first holder."""
-    name = layout.lease(place.source)
-    try:
-        data, info = place.store.get_with_info(name, LeaseDocument.limit)
-    except ObjectMissing:
-        return None
-    document = open_in_place(data, name, LeaseDocument, place.repository)
-    if document.source != place.source:
-        raise Damaged("the lease belongs to another source", subject=name)
-    return document, info.version
+    return read_versioned(place.store, layout.lease(place.source), LeaseDocument, place.repository, place.source)
 
 
 class Lease:

@@ -17,7 +17,7 @@ from logkeep.errors import AlreadyExists, Damaged, LeaseLost, ObjectMissing, Sto
 from logkeep.model.time import Clock, rfc3339
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.chain.documents import SourceDocument, open_in_place, read, seal
+from logkeep.repository.chain.documents import SourceDocument, read, read_versioned, seal
 from logkeep.repository.chain.owner import Owner, is_dead
 
 
@@ -51,15 +51,7 @@ class InstanceDocument(SourceDocument, frozen=True, kw_only=True, tag="instance"
 
 def read_role(place: SourceRef) -> tuple[RoleDocument, str] | None:
     """The current role and its version; None before the first instance."""
-    name = layout.role(place.source)
-    try:
-        data, info = place.store.get_with_info(name, RoleDocument.limit)
-    except ObjectMissing:
-        return None
-    document = open_in_place(data, name, RoleDocument, place.repository)
-    if document.source != place.source:
-        raise Damaged("the role belongs to another source", subject=name)
-    return document, info.version
+    return read_versioned(place.store, layout.role(place.source), RoleDocument, place.repository, place.source)
 
 
 class RoleSeat:

@@ -24,12 +24,11 @@ from logkeep.repository.parts.answers import (
 )
 from logkeep.repository.parts.part_file import decode, encode
 from logkeep.repository.parts.table import SegmentTable
-from logkeep.repository.parts.tiers import MergePlan, plan_parts
+from logkeep.repository.parts.tiers import plan_parts
 
 __all__ = [
     "Expected",
     "LogTotals",
-    "MergePlan",
     "SegmentTable",
     "decode",
     "dense_logs",

@@ -4,7 +4,7 @@
 - `stored`: one restore, from its plan to its receipt: the interface for every kind of restore
 - `plan_store`: plans, maps, aborts; also in a local directory, for read-only repositories
 - `attempts`: producers and resumes
-- `numbered`: numbered documents
+- `document_numbers`: numbered documents
 - `receipts`: the results
 - `listing`: all restores, by one listing
 
@@ -50,7 +50,6 @@ from logkeep.repository.restores.receipts import (
     newest_receipt,
     own_receipt,
     put_receipt,
-    read_receipt,
     read_receipts,
 )
 
@@ -87,7 +86,6 @@ __all__ = [
     "read_map",
     "read_plan",
     "read_producers",
-    "read_receipt",
     "read_receipts",
     "state_place",
     "times_resumed",

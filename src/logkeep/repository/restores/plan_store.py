@@ -17,9 +17,9 @@ from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import ObjectRef
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.chain.documents import MIB, put_own
+from logkeep.repository.chain.documents import MIB, put_own, read_pinned
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.object_writer import StoredWriter
+from logkeep.repository.object_writer import put_object
 from logkeep.repository.restores.document_numbers import read_of
 from logkeep.repository.restores.documents import (
     BODY_LIMIT,
@@ -134,26 +134,15 @@ def put_map(place: SourceRef, restore_id: RestoreId, data: bytes, token: str) ->
     if len(data) <= _SMALL:
         put_own(place.store, name, data)
         return ObjectRef(token, len(data), hashlib.sha256(data).hexdigest())
-    writer = StoredWriter(place.store.open_new(name, len(data)), name, token)
-    try:
-        writer.write(data)
-        stored = writer.close()
-    except BaseException:
-        writer.abort()
-        raise
+    stored = put_object(place.store, name, data, token)
     return ObjectRef(token, stored.size_bytes, stored.sha256)
 
 
 def read_map(place: SourceRef, restore_id: RestoreId, ref: ObjectRef) -> bytes:
     """The map that the reference pins. Raises Damaged."""
     name = layout.restore_map(place.source, restore_id, ref.token)
-    try:
-        data = place.store.get(name, min(ref.size, MAP_LIMIT))
-    except ObjectMissing as error:
-        raise Damaged("the map is missing", subject=name) from error
-    if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
-        raise Damaged("it is not the map that the receipt names", subject=name)
-    return data
+    missing, changed = "the map is missing", "it is not the map that the receipt names"
+    return read_pinned(place.store, name, ref, min(ref.size, MAP_LIMIT), missing=missing, changed=changed)
 
 
 def put_aborted(place: SourceRef, plan: RestorePlanDocument, reason: str, clock: Clock, tokens: TokenSource) -> None:

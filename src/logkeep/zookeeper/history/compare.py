@@ -15,8 +15,7 @@ from typing import BinaryIO, Literal
 
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper import shown
-from logkeep.formats.zookeeper.transactions import decode
-from logkeep.formats.zookeeper.txnlog import tables
+from logkeep.formats.zookeeper.txnlog import digest_in, tables
 from logkeep.zookeeper.history.tree_diff import DifferenceKind, NodeDifference, differences
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView, Member
 from logkeep.zookeeper.model.paths import is_system
@@ -146,12 +145,7 @@ def written_digest(view: BackupView, path: RestorePath) -> int | None:
 def _logged_digest(view: BackupView, piece: Slice) -> int | None:
     log = next(one for one in view.logs if _same(one, piece.log))
     with view.open(log) as source:
-        for records in tables(source):
-            if int(records.zxid[-1]) >= piece.last:
-                row = int(records.zxid.searchsorted(piece.last))
-                begin = int(records.body_at[row])
-                return decode(bytes(records.data[begin : begin + int(records.body_bytes[row])])).digest
-    return None
+        return digest_in(tables(source), piece.last)
 
 
 def _same(one: ArchivedLog, other: ArchivedLog) -> bool:

@@ -77,7 +77,9 @@ def find_earlier_nodes(
     borders = {border for part in run for border in part.log.borders}
     for candidate in owner_snapshots(kept, first, last, borders):
         unit = SnapshotSearchUnit(view, candidate.snapshot, wanted, first)
-        (found,) = engine.map(find_creations, [unit], Creations, label="snapshot", weight=_weight)
+        (found,) = engine.map(
+            find_creations, [unit], Creations, label="snapshot", weight=lambda each: each.snapshot.size_bytes
+        )
         if found.is_readable:
             blind = candidate.blind_until
             return EarlierNodes(found.events, (_unseen(history, first, blind),) if blind >= silent_from else ())
@@ -148,7 +150,3 @@ def _unseen(history: str, first: int, until: int) -> Finding:
         f"right before {hex_zxid(first)}",
         remedy="an earlier backup may have their creation",
     )
-
-
-def _weight(unit: SnapshotSearchUnit) -> int:
-    return unit.snapshot.size_bytes

@@ -85,22 +85,6 @@ class MemberReach:
     adler: int
 
 
-def _no_tree() -> Tree | None:
-    return None
-
-
-def _nothing() -> Sequence[ArchivedLog | ArchivedSnapshot]:
-    return ()
-
-
-def _no_names() -> Sequence[str]:
-    return ()
-
-
-def _no_digest(_zxid: int) -> int | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Known:
     """What earlier backups contain, for one that continues them. Empty for a bundle, which continues nothing."""
@@ -117,13 +101,13 @@ class Known:
     """First and last of the archived runs of transactions of that history, by member."""
     anything: bool = False
     """Whether there is an earlier backup at all."""
-    digest_at: Callable[[int], int | None] = _no_digest
+    digest_at: Callable[[int], int | None] = field(default=lambda _zxid: None)
     """Digest of the tree after an archived transaction of that history; None if the record has none."""
-    tree: Callable[[], Tree | None] = _no_tree
+    tree: Callable[[], Tree | None] = field(default=lambda: None)
     """The tree at the end of that history; None if it cannot be replayed. Expensive: called as the last resort."""
-    damaged: Callable[[], Sequence[ArchivedLog | ArchivedSnapshot]] = _nothing
+    damaged: Callable[[], Sequence[ArchivedLog | ArchivedSnapshot]] = field(default=lambda: ())
     """Archived files that a verification has since found damaged: the server may still have them."""
-    unreadable: Callable[[], Sequence[str]] = _no_names
+    unreadable: Callable[[], Sequence[str]] = field(default=lambda: ())
     """Objects that `digest_at` and `tree` could not read: they prove nothing until they are repaired."""
 
 

@@ -27,7 +27,6 @@ from logkeep.repository.chain.write_session import Writing, writing
 from logkeep.repository.object_writer import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
 from logkeep.zookeeper.model.sink import CompletedBackup, CopiedAgain, Gathered, Known, MemberText
-from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.repo.claims import (
     DAMAGED,
     ClaimedPositions,
@@ -131,8 +130,8 @@ class ArchiveSink:
     def known(self) -> Known:
         return replace(
             known_from(self.last),
-            digest_at=self._digest_at,
-            tree=self._tree,
+            digest_at=lambda zxid: self._from_base(lambda base: digest_at(base, zxid)),
+            tree=lambda: self._from_base(tree_at_end),
             damaged=self._damaged,
             unreadable=lambda: tuple(self._unreadable),
         )
@@ -140,12 +139,6 @@ class ArchiveSink:
     @property
     def url(self) -> str:
         return self.session.place.store.url
-
-    def _tree(self) -> Tree | None:
-        return self._from_base(tree_at_end)
-
-    def _digest_at(self, zxid: int) -> int | None:
-        return self._from_base(lambda base: digest_at(base, zxid))
 
     def _from_base(self, read: Callable[[ArchiveView], _Answer | None]) -> _Answer | None:
         """None for a damaged archive; the damaged object is noted, so that the caller can report the reason."""

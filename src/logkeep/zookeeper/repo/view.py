@@ -10,8 +10,7 @@ import msgspec
 
 from logkeep.errors import Damaged, ObjectMissing, UnknownBackup
 from logkeep.formats.zookeeper.scanned_log import HEADER
-from logkeep.formats.zookeeper.transactions import decode
-from logkeep.formats.zookeeper.txnlog import TransactionColumns, tables
+from logkeep.formats.zookeeper.txnlog import digest_in, tables
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.damaged_bytes import salvaged
@@ -154,18 +153,9 @@ def digest_at(view: ArchiveView, zxid: int) -> int | None:
         return None
     try:
         with view.open(log) as source:
-            return _digest_in(tables(source), zxid)
+            return digest_in(tables(source), zxid)
     except (Damaged, ObjectMissing) as error:
         raise Damaged(error.what, subject=view.object_name(log)) from error
-
-
-def _digest_in(some: Iterator[TransactionColumns], zxid: int) -> int | None:
-    for records in some:
-        at = int(records.zxid.searchsorted(zxid))
-        if at < len(records.zxid) and int(records.zxid[at]) == zxid:
-            begin = int(records.body_at[at])
-            return decode(bytes(records.data[begin : begin + int(records.body_bytes[at])])).digest
-    return None
 
 
 def tree_at_end(view: ArchiveView) -> Tree | None:

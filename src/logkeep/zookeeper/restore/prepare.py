@@ -102,7 +102,6 @@ def prepare(
     counted = [zxid for each in held for zxid in (each.highest_zxid, each.beside_zxid)]
     used = highest_used(path.until, counted, archived_zxids(view))
     named = name_of(path.until, options.form, used, epoch)
-    sizes = sizes_of(path, content, options.form)
     members = known_members(view.members)
     situation = RestoreSituation(
         options=options,
@@ -118,20 +117,7 @@ def prepare(
         separate_logs=_separate_logs(view),
         surveyed=len(held) if agreed is None else max(members, 2),
     )
-    planned = ZooKeeperRestorePlan(
-        backup=view.name,
-        zxid=path.until,
-        named=named,
-        epoch=epoch,
-        sessions=options.sessions,
-        form=options.form,
-        nodes=content.nodes,
-        size_bytes=sum(sizes),
-        held=held,
-        findings=(*findings_of(situation), *_group_rights(places)),
-        unchecked=(*seen.unchecked, *unchecked_log_dirs(situation.targets)),
-        obstacles=(*refusals(situation), *_refused_by_disk(places, sizes)),
-    )
+    planned = _plan(view.name, named, situation)
     if agreed is not None:
         check_agrees(planned, replayed.tree.digest, agreed, least_epoch or 0)
     if options.form is Form.ORIGINAL:
@@ -139,6 +125,26 @@ def prepare(
     else:
         files = exact_files(replayed.tree, named, epoch, digests=options.digests)
     return PreparedRestore(planned, places, tuple(files), path, replayed, dropped, options.digests, ask)
+
+
+def _plan(backup: str, named: int, situation: RestoreSituation) -> ZooKeeperRestorePlan:
+    path, options = situation.path, situation.options
+    places = [place for place, _ in situation.targets]
+    sizes = sizes_of(path, situation.content, options.form)
+    return ZooKeeperRestorePlan(
+        backup=backup,
+        zxid=path.until,
+        named=named,
+        epoch=situation.epoch,
+        sessions=options.sessions,
+        form=options.form,
+        nodes=situation.content.nodes,
+        size_bytes=sum(sizes),
+        held=tuple(held for _, held in situation.targets),
+        findings=(*findings_of(situation), *_group_rights(places)),
+        unchecked=(*situation.seen.unchecked, *unchecked_log_dirs(situation.targets)),
+        obstacles=(*refusals(situation), *_refused_by_disk(places, sizes)),
+    )
 
 
 def _separate_logs(view: BackupView) -> str:

@@ -21,18 +21,18 @@ def history_findings(holdings: Holdings, line: Timeline, moments: TransactionTim
     reaches = {base: reach_of(line, base) for base in bases_of(holdings, line)}
     stops = [stop_of(line, base) for base in reaches]
     yield from _end_findings(where, end, any(reaches.values()))
-    grave = Severity.DAMAGE if isinstance(end, RestoreRefused) else Severity.WARNING
-    yield from (_hole_finding(where, hole, grave) for hole in _holes(line, stops))
+    severity = Severity.DAMAGE if isinstance(end, RestoreRefused) else Severity.WARNING
+    yield from (_hole_finding(where, hole, severity) for hole in _holes(line, stops))
     yield from (_border_finding(where, border) for border in _unproven(line, stops))
     yield from _member_findings(where, holdings, line)
     yield from _snapshot_findings(holdings, line, reaches)
 
 
-def _end_findings(where: str, end: RestorePath | RestoreRefused, something: bool) -> Iterator[FileFinding]:
+def _end_findings(where: str, end: RestorePath | RestoreRefused, partly: bool) -> Iterator[FileFinding]:
     if isinstance(end, RestorePath):
         return
-    kind = Class.END_UNREACHABLE if something else Class.NOT_RESTORABLE
-    what = f"its end cannot be restored: {end.what}" if something else f"nothing in it can be restored: {end.what}"
+    kind = Class.END_UNREACHABLE if partly else Class.NOT_RESTORABLE
+    what = f"its end cannot be restored: {end.what}" if partly else f"nothing in it can be restored: {end.what}"
     intervals = "; ".join(str(interval) for interval in end.reachable)
     remedy = f"what can be restored to: {intervals}" if intervals else FROM_ANOTHER
     yield FileFinding(kind=kind, severity=Severity.DAMAGE, where=where, what=what, remedy=remedy)

@@ -5,7 +5,7 @@ after the other, and the one that they prove is used. If no digest matches at al
 the next older one is tried.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -61,8 +61,6 @@ def proven_path(
     target: Target,
     moments: TransactionTimes,
     *,
-    history: str | None = None,
-    only: Collection[str] | None = None,
     believe: bool = False,
     accept_mismatch: bool = False,
 ) -> ProvenPath | RestoreRefused:
@@ -70,7 +68,7 @@ def proven_path(
     labelled. Raises Damaged if the bytes are not those that were archived."""
     believed, reason, spent = holdings, None, set[tuple[int, int]]()
     for _ in range(_MOST_TRIES):
-        path = plan(believed, target, moments, history=history, only=only, believe=believe)
+        path = plan(believed, target, moments, believe=believe)
         if isinstance(path, RestoreRefused):
             return reason or path
         replayed = replay(view, path)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
+from shutil import copyfileobj
 from typing import Final, Protocol
 
 from logkeep.errors import Damaged, LogkeepError, ServerFailed, ServerRefused
@@ -127,8 +128,7 @@ def _begin_empty(path: RestorePath, version_2: Path) -> None:
 
 def _copy(view: BackupView, snapshot: ArchivedSnapshot, target: Path) -> None:
     with view.open(snapshot) as source, target.open("xb") as out:
-        while piece := source.read(_CHUNK):
-            out.write(piece)
+        copyfileobj(source, out, _CHUNK)
 
 
 def _copy_slice(view: BackupView, piece: Slice, target: Path) -> None:

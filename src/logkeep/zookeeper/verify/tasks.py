@@ -31,7 +31,7 @@ class CheckedUnit(msgspec.Struct, frozen=True):
 
 
 def check_unit(unit: ObjectsUnit, progress: Progress) -> CheckedUnit:
-    """The task."""
+    """Read the objects of one unit."""
     found = []
     for kept in unit.objects:
         found.append(checked_object(unit.view, kept))

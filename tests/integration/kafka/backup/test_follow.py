@@ -86,6 +86,7 @@ def _interrupted(kafka: EmbeddedKafka, topics: Matrix, repo: Filled, topic: str,
         assert run.rounds() == []
         for number in signals[:-1]:
             run.process.send_signal(number)
+            run.wait_for_message("press Ctrl-C again")  # of two that come at once, Python may see the second one first
         return run.ended(signals[-1])
 
 

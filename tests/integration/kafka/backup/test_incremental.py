@@ -13,8 +13,9 @@ from confluent_kafka.cimpl import NewPartitions
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.settings import SparkSettings
-from logkeep.kafka.backup import facts, log_copier, planner, run
+from logkeep.kafka.backup import facts, planner, run
 from logkeep.kafka.backup.assemble import exit_code
+from logkeep.kafka.backup.copy import log_copier
 from logkeep.kafka.backup.log_ends import LogEnds, read_log_ends
 from logkeep.kafka.backup.plan import Plan, plan_backup
 from logkeep.kafka.backup.values import KafkaBackupOptions

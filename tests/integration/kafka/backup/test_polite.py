@@ -11,7 +11,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import FormatTooNew
 from logkeep.kafka.backup.claims import join
-from logkeep.kafka.backup.copy_task import copy_ranges, copy_with
+from logkeep.kafka.backup.copy.copy_task import copy_ranges, copy_with
 from logkeep.kafka.backup.units import CopyResult, CopyUnit
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token

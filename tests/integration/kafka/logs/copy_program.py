@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from logkeep.kafka.backup.copy_task import copy_ranges
+from logkeep.kafka.backup.copy.copy_task import copy_ranges
 from logkeep.model.segments import Codec
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.local import LocalStore

@@ -11,7 +11,7 @@ import pytest
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.kafka.batches import CODEC_MASK, CONTROL, TRANSACTIONAL, walk
 from logkeep.kafka.backup.claims import join
-from logkeep.kafka.backup.copy_task import copy_ranges
+from logkeep.kafka.backup.copy.copy_task import copy_ranges
 from logkeep.kafka.backup.units import CopyRange, CopyResult
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.settings import ClientSettings, Endpoint, endpoints

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import ClusterUnreachable, SourceDamaged, StoreFull
 from logkeep.kafka.backup.claims import join
-from logkeep.kafka.backup.copy_task import copy_ranges, copy_with
+from logkeep.kafka.backup.copy.copy_task import copy_ranges, copy_with
 from logkeep.kafka.backup.units import CopyOutcome, CopyRange, RangeResult, result_of
 from logkeep.kafka.logs.leader_epochs import Gap
 from logkeep.kafka.logs.lost_offset import Cause

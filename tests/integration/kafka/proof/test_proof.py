@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, TopicPartition
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.compare.digest import Digest
 from logkeep.kafka.backup.claims import Joined, join
-from logkeep.kafka.backup.copy_task import copy_ranges
+from logkeep.kafka.backup.copy.copy_task import copy_ranges
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.log_views import settled_of

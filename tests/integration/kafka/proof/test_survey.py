@@ -8,7 +8,7 @@ import pytest
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.records import RecordColumns, decode
 from logkeep.kafka.backup.claims import join
-from logkeep.kafka.backup.copy_task import copy_ranges
+from logkeep.kafka.backup.copy.copy_task import copy_ranges
 from logkeep.kafka.restore.facts.survey_task import Cut, RestoreSurveyUnit, SurveyLog, survey
 from logkeep.repository.chain.commits import SourceRef
 from tests.support.kafka.copied_logs import archived, unit_of, whole_range

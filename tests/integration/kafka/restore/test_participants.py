@@ -9,35 +9,21 @@ from functools import partial
 from typing import Any
 
 import pytest
-from confluent_kafka import Message, Producer
+from confluent_kafka import Producer
 from kafka import KafkaConsumer, TopicPartition
 
 from logkeep.application.kafka.documents import MarkerDocument, TaskCheckpoint, key_of, sealed, unsealed
-from logkeep.application.kafka.participant import Output, Participant
+from logkeep.application.kafka.participant import Participant
 from logkeep.application.kafka.topics import TopicReader
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import UsageError
 from tests.integration.kafka.restore.scene import Scene, log_end, troubles
 from tests.support.kafka.client_view_of_configs import admin
+from tests.support.kafka.participant_processes import book, charge
 from tests.support.processes import wait_for
 
 pytestmark = pytest.mark.xdist_group("kafka-restore")
 PARTITIONS = 2
-
-
-def charge(message: Message, output: Output) -> None:
-    """Two outputs for each order: both must arrive, or none."""
-    output.send(f"{_app(message)}-payments", message.value(), message.key())
-    output.send(f"{_app(message)}-fees", message.value(), message.key())
-
-
-def book(message: Message, output: Output) -> None:
-    kind = b"payment " if message.topic().endswith("payments") else b"fee "
-    output.send(f"{_app(message)}-receipts", kind + message.value(), message.key())
-
-
-def _app(message: Message) -> str:
-    return str(message.topic()).rpartition("-")[0]
 
 
 @dataclass

@@ -17,7 +17,8 @@ from tests.support.code_sentences import labels_of, sentences_of
 
 _SOURCES = Path(logkeep.__file__).parent
 _MODULES = (
-    "cli/zkbackup/*.py", "cli/frame/error_text.py", "cli/terminal/console.py", "config/document.py",
+    "cli/zkbackup/*.py", "cli/zkbackup/verification/*.py", "cli/frame/error_text.py", "cli/terminal/console.py",
+    "config/document.py",
     "config/file_text.py", "config/load.py", "config/time_text.py", "directories/folder.py",
     "directories/group_rights.py", "directories/owner_process.py", "directories/path_walk.py",
     "embedded/ports.py", "embedded/process.py",

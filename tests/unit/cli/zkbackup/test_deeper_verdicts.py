@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from logkeep.cli.zkbackup import verdict
+from logkeep.cli.zkbackup.verification import verdict
 from tests.support.cli.bundle_documents import zkbackup
 from tests.support.zookeeper.handmade_directories import MadeServer, bundled
 from tests.support.zookeeper.repaired_backups import byte_in

@@ -17,12 +17,12 @@ IDLE = -1
 
 def producer(number: int, open_since: int, sequence: int = 1) -> ProducerState:
     """A transactional producer that its log remembers."""
-    return ProducerState(number, 0, sequence, 1000, 0, open_since)
+    return ProducerState(number, 0, sequence, 0, open_since)
 
 
 def plain(number: int, sequence: int) -> ProducerState:
     """A producer that never had a transaction."""
-    return ProducerState(number, 0, sequence, 1000, -1, IDLE)
+    return ProducerState(number, 0, sequence, -1, IDLE)
 
 
 @dataclass

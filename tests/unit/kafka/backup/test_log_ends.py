@@ -11,7 +11,7 @@ A, B, C = TopicPartition("a", 0), TopicPartition("b", 0), TopicPartition("c", 0)
 
 
 def state(producer: int, sequence: int = 0, open_since: int = -1, coordinator_epoch: int = 0) -> ProducerState:
-    return ProducerState(producer, 0, sequence, 1000, coordinator_epoch, open_since)
+    return ProducerState(producer, 0, sequence, coordinator_epoch, open_since)
 
 
 def open_in(log: TopicPartition) -> OpenTransaction:

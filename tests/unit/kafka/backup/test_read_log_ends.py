@@ -14,9 +14,7 @@ from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, Top
 FIRST, SECOND, OUT = TopicPartition("in", 0), TopicPartition("in", 1), TopicPartition("out", 0)
 POSITIONS = TopicPartition("__consumer_offsets", 0)
 COPIER = Group("copier", "classic", "Stable", "consumer")
-METADATA = ClusterMetadata(
-    "c", 1, (), (Topic("__consumer_offsets", UUID(int=1), True, (Partition(0, 1, 0, (1,), (1,)),)),)
-)
+METADATA = ClusterMetadata("c", (), (Topic("__consumer_offsets", UUID(int=1), True, (Partition(0, 1, 0, (1,)),)),))
 
 
 class Moving:
@@ -35,7 +33,7 @@ class Moving:
         return {name: {log: CommittedOffset(offset, 0, "") for log, offset in now.items()} for name in names}
 
     def producers(self, _cluster: object, logs: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[object, ...]]:
-        state = ProducerState(1, 0, int(self.moved), 0, 0, -1)
+        state = ProducerState(1, 0, int(self.moved), 0, -1)
         return {log: (state,) if log in (OUT, POSITIONS) else () for log in logs}
 
     def bounds(self, _cluster: object, logs: Iterable[TopicPartition]) -> dict[TopicPartition, LogBounds]:

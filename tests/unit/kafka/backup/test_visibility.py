@@ -11,7 +11,7 @@ ON_DISK = tuple(
     ReplicaSize(TopicPartition(name, 0), 1, "/data", 10, 0, moving=False)
     for name in ("seen", "veiled", "veiled-test", "starting", "__consumer_offsets", "gone")
 )
-METADATA = ClusterMetadata("c", 1, (), (topic("seen"),), (UnreadyTopic("starting", False, 5, passing=True),))
+METADATA = ClusterMetadata("c", (), (topic("seen"),), (UnreadyTopic("starting", False, 5, passing=True),))
 
 
 def test_only_what_was_meant_counts() -> None:

@@ -7,9 +7,10 @@ import pytest
 
 from logkeep.errors import ConfigError, TlsFailed
 from logkeep.file_owners import OriginFile
-from logkeep.kafka.client.credentials import read_properties, reveal_place
 from logkeep.kafka.client.properties import load_settings
 from logkeep.kafka.client.retry import Backoff
+from logkeep.kafka.client.security.credentials import read_properties, reveal_place
+from logkeep.kafka.client.security.tls import tls_context
 from logkeep.kafka.client.settings import (
     ClientSettings,
     CommandSecret,
@@ -19,7 +20,6 @@ from logkeep.kafka.client.settings import (
     Sasl,
     endpoints,
 )
-from logkeep.kafka.client.tls import tls_context
 from tests.support.servers.certificates import authority, signed
 
 SECURITY = "org.apache.kafka.common.security"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from logkeep.cli.verbs.kafka.schemas_check import MissingId, missing_ids
+from logkeep.cli.verbs.kafka.schemas.check import MissingId, missing_ids
 from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.registry.values import ArchivedRegistry, SchemaDefinition, SubjectVersion, context_of
 from logkeep.kafka.verify.schema_ids import find_ids, id_pieces

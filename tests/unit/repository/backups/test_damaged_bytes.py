@@ -1,4 +1,4 @@
-"""Bytes that were made to look like packed frames: salvage ends, and does not cost the square of their number."""
+"""Bytes that imitate packed frames: salvage ends, and its cost does not grow with the square of their number."""
 
 import struct
 
@@ -22,16 +22,16 @@ def stored(data: bytes) -> StoredLog:
 
 
 class Work:
-    """What a salvage did."""
+    """How many frame heads a salvage read, how often it copied its buffer, how many chains of blocks it followed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.looks = self.copies = self.walks = 0
+        self.heads = self.copies = self.walks = 0
         self._last: object = None
-        monkeypatch.setattr(damaged_bytes, "frame_head", self._look)
+        monkeypatch.setattr(damaged_bytes, "frame_head", self._read_head)
         monkeypatch.setattr(damaged_bytes, "blocks_before_damage", self._walk)
 
-    def _look(self, data: memoryview, subject: str) -> FrameHead:
-        self.looks += 1
+    def _read_head(self, data: memoryview, subject: str) -> FrameHead:
+        self.heads += 1
         self.copies += data.obj is not self._last
         self._last = data.obj
         return frame_head(data, subject)
@@ -46,10 +46,10 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     return Work(monkeypatch)
 
 
-def test_what_is_held_is_not_moved_for_every_look(work: Work) -> None:
+def test_the_buffer_is_not_copied_for_every_head(work: Work) -> None:
     data = MAGIC * 4000 + GOOD
     assert b"".join(damaged_bytes.salvaged(stored(data))) == b"a good frame" * 100
-    assert work.looks > 4000
+    assert work.heads > 4000
     assert work.copies == 1
 
 
@@ -60,9 +60,9 @@ def test_a_frame_is_found_at_every_border_of_two_reads(work: Work) -> None:
     assert work.copies <= 8
 
 
-def test_the_search_for_frames_is_given_up(work: Work) -> None:
+def test_the_search_for_frames_ends_at_its_limit(work: Work) -> None:
     list(damaged_bytes.salvaged(stored(MAGIC * 20_000), effort_bytes=1 << 20))
-    assert 4000 < work.looks < 5000
+    assert 4000 < work.heads < 5000
 
 
 def test_chains_of_blocks_that_many_heads_begin_are_not_all_followed(work: Work) -> None:

@@ -12,7 +12,7 @@ from logkeep.formats.kafka.batch_index import BatchIndex
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.zstd_frames import FRAME_BYTES
 from logkeep.model.segments import Codec
-from logkeep.repository.backups.segment_bytes import StoredLog, read_index
+from logkeep.repository.backups.segment_bytes import StoredLog, joined, read_index
 from logkeep.repository.backups.segment_packing import compressed_balance
 from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
@@ -43,6 +43,13 @@ def test_zstd_gives_the_log_back_and_both_hashes_are_true(log: bytes, chunk: int
     index = read_index(where, segment)
     assert index is not None
     assert index.frames["stored_bytes"].tolist() == [len(frame) for frame in split(stored)]
+
+
+def test_one_piece_is_not_copied() -> None:
+    piece = memoryview(b"bytes of a log")
+    assert joined(iter((piece,))) is piece
+    assert joined(iter((piece[:5], piece[5:]))) == piece
+    assert joined(iter(())) == b""
 
 
 def test_how_batches_arrive_makes_no_difference() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from logkeep.application.client_config import client_config
-from logkeep.application.http_server import ServingOptions, check_options, serve
+from logkeep.application.http.server import ServingOptions, check_options, serve
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.verbs.application.backup import data_directory, running_application
@@ -36,8 +36,8 @@ class ServeReport(msgspec.Struct, frozen=True, kw_only=True):
 @verb(SERVE, report=ServeReport, text=lambda report, look: look.text(f"{report.url} has ended"))
 def serve_application(run: Run, name: str) -> ServeReport:
     try:
-        from logkeep.application.http import http_application  # noqa: PLC0415 - an extra
-        from logkeep.application.http_operations import ServedApplication  # noqa: PLC0415
+        from logkeep.application.http.operations import ServedApplication  # noqa: PLC0415
+        from logkeep.application.http.routes import http_application  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise EngineUnavailable("starlette is not installed", remedy="pip install 'logkeep[http]'") from error
     options, place = _options(run), opened_repository(run).place(name)

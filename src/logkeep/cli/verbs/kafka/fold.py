@@ -46,10 +46,6 @@ class FoldReport(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
-def _code(report: FoldReport) -> int:
-    return 10 if any(log.problem for log in report.logs) else 0
-
-
 def _text(report: FoldReport, look: TerminalStyle) -> str:
     done = [log for log in report.logs if log.folded]
     lines = [_summary(report, done)]
@@ -76,7 +72,12 @@ def _summary(report: FoldReport, done: list[FoldedLogReport]) -> str:
     )
 
 
-@verb(FOLD, report=FoldReport, text=_text, exit_code=_code)
+@verb(
+    FOLD,
+    report=FoldReport,
+    text=_text,
+    exit_code=lambda report: 10 if any(log.problem for log in report.logs) else 0,
+)
 def fold(run: Run) -> FoldReport:
     place = chosen_source(run)
     require_kind(place, KAFKA)

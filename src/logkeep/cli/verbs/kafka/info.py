@@ -61,7 +61,8 @@ def topic_table(topics: Sequence[TopicReport], look: TerminalStyle, *, every: bo
         yield look.text(f"… and {plural(len(left), 'smaller topic')} with {rest}; --all shows them")
     old = oldest(topics)
     if old is not None and len(topics) > 1:
-        yield look.line(f"oldest record: {moment(old.oldest_ms, look)} in {old.name}; times are {_zone(look)}")
+        zone = datetime.now(UTC).astimezone(look.zone).strftime("%z")
+        yield look.line(f"oldest record: {moment(old.oldest_ms, look)} in {old.name}; times are {zone}")
 
 
 def oldest(topics: Iterable[TopicReport]) -> TopicReport | None:
@@ -167,10 +168,6 @@ def moment(time_ms: int | None, look: TerminalStyle) -> str:
         return (_EPOCH + timedelta(milliseconds=time_ms)).astimezone(look.zone).strftime("%Y-%m-%d %H:%M")
     except OverflowError:
         return f"{time_ms} ms"
-
-
-def _zone(look: TerminalStyle) -> str:
-    return datetime.now(UTC).astimezone(look.zone).strftime("%z")
 
 
 def _topic_notes(topic: TopicReport) -> Iterator[str]:

@@ -42,12 +42,13 @@ def _text(report: KafkaSalvageReport, look: TerminalStyle) -> str:
     return "\n".join(map(look.prose, copied_lines(report, f" · disks of {nodes}")))
 
 
-def _code(report: KafkaSalvageReport) -> int:
-    return copied_code(report, lost=sum(f.code in LOST for f in report.findings))
-
-
 @verb(
-    SALVAGE, next_step=after_kafka_copy, report=KafkaSalvageReport, text=_text, exit_code=_code, metrics=copied_metrics
+    SALVAGE,
+    next_step=after_kafka_copy,
+    report=KafkaSalvageReport,
+    text=_text,
+    exit_code=lambda report: copied_code(report, lost=sum(f.code in LOST for f in report.findings)),
+    metrics=copied_metrics,
 )
 def salvage(run: Run) -> KafkaSalvageReport:
     named: tuple[str, ...] = run[LOG_DIRS]

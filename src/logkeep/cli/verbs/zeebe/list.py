@@ -63,11 +63,12 @@ def _notes(backup: ListedBackup) -> str:
     return reasons[0] + (f", and {count(len(reasons) - 1)} more" if len(reasons) > 1 else "") if reasons else ""
 
 
-def _code(report: ZeebeListReport) -> int:
-    return 2 if any(each.state in _TROUBLE for each in report.backups) else 0
-
-
-@verb(LIST, report=ZeebeListReport, text=_text, exit_code=_code)
+@verb(
+    LIST,
+    report=ZeebeListReport,
+    text=_text,
+    exit_code=lambda report: 2 if any(each.state in _TROUBLE for each in report.backups) else 0,
+)
 def list_stored(run: Run) -> ZeebeListReport:
     store = opened_zeebe_store(run)
     return ZeebeListReport(url=store.url, backups=listed(read_inventory(store)), all=run[ALL])

@@ -8,7 +8,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.follow import FollowReporter, follow, refuse_single_backup
-from logkeep.cli.verbs.optimize import merger
+from logkeep.cli.verbs.repository.optimize import merger
 from logkeep.cli.verbs.zookeeper.backup_report import (
     ZooKeeperBackupReport,
     ZooKeeperFollowSummary,

@@ -37,7 +37,6 @@ class PositionValue:
     leader_epoch: int
     """-1 if the version does not have it."""
     metadata: str
-    commit_time_ms: int
     topic_id: str = ""
     """In hexadecimal; empty if the version does not have it, or the broker did not know it."""
 
@@ -68,7 +67,6 @@ def decode_position(data: bytes) -> PositionValue:
         offset=found["offset"],
         leader_epoch=found.get("leaderEpoch", -1),
         metadata=found["metadata"],
-        commit_time_ms=found["commitTimestamp"],
         topic_id="" if topic_id == _NO_TOPIC else topic_id,
     )
 

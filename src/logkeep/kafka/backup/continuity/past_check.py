@@ -181,11 +181,8 @@ def compacted_topics(facts: Facts, before: ClusterRecord | None) -> set[str]:
     """Topics whose cleanup policy is or was to compact: their batches may have been rewritten."""
     now = {name: {**c.inherited, **c.own} for name, c in facts.configs.items()}
     then = {t.name: {**t.inherited, **t.configs} for t in (before.topics if before else ())}
-    return {name for some in (now, then) for name, configs in some.items() if _compacts(configs)}
-
-
-def _compacts(configs: Mapping[str, str]) -> bool:
-    return "compact" in configs.get("cleanup.policy", "")
+    policies = [(name, configs.get("cleanup.policy", "")) for some in (now, then) for name, configs in some.items()]
+    return {name for name, policy in policies if "compact" in policy}
 
 
 def compare_before_plan(

@@ -139,7 +139,7 @@ def plan_new(
         names = ", ".join(sorted(t.name for t in record.topics)[:5]) or "none"
         raise UsageError(
             f"no topic matches {' or '.join(named)}",
-            remedy=f"patterns match whole names; the newest backup has: {names}",
+            remedy=f"patterns are regular expressions for whole names; the newest backup has: {names}",
         )
     compacted = compacted_topics_of(record)
     refused = [name for name in chosen if name not in compacted and (name in named or not compacted & set(chosen))]
@@ -166,7 +166,7 @@ def plan_cancel(folded: Folded, named: Collection[str], selects: TopicFilter) ->
         names = ", ".join(sorted(c.topic for c in folded.catch_ups or ())) or "none"
         raise UsageError(
             f"no catch-up of a topic matches {' or '.join(named)}",
-            remedy=f"patterns match whole names; topics with a catch-up: {names}",
+            remedy=f"patterns are regular expressions for whole names; topics with a catch-up: {names}",
         )
     return found
 

@@ -86,20 +86,15 @@ class Counts(TypedDict):
     holes: int
     control_batches: int
     transactional_batches: int
-    transactional_records: int
-    append_time_batches: int
-    reencoded_batches: int
     reencoded_bytes: int
     first_time_ms: int
-    last_time_ms: int
     left_out: int
 
 
 def nothing() -> Counts:
     return Counts(
         records=0, batches=0, bytes=0, largest_batch_bytes=0, missing=0, holes=0, control_batches=0,
-        transactional_batches=0, transactional_records=0, append_time_batches=0, reencoded_batches=0,
-        reencoded_bytes=0, first_time_ms=-1, last_time_ms=-1, left_out=0,
+        transactional_batches=0, reencoded_bytes=0, first_time_ms=-1, left_out=0,
     )  # fmt: skip
 
 
@@ -128,17 +123,13 @@ class Tally:
 
     def _add_sizes(self, seen: Rows) -> None:
         counts, sizes = self.counts, seen.rows["size"].astype(np.int64)
-        appended, transactional = seen.flagged(APPEND_TIME), seen.flagged(TRANSACTIONAL)
         whole = seen.rows["last_offset"] - seen.rows["base_offset"] + 1 == seen.rows["records"]
-        again = appended | seen.crossing | seen.late | ~whole
+        again = seen.flagged(APPEND_TIME) | seen.crossing | seen.late | ~whole
         counts["records"] += int(seen.counts.sum())
         counts["batches"] += len(sizes)
         counts["bytes"] += int(sizes.sum())
         counts["largest_batch_bytes"] = max(counts["largest_batch_bytes"], int(sizes.max()))
-        counts["transactional_batches"] += int(np.count_nonzero(transactional))
-        counts["transactional_records"] += int(seen.counts[transactional].sum())
-        counts["append_time_batches"] += int(np.count_nonzero(appended))
-        counts["reencoded_batches"] += int(np.count_nonzero(again))
+        counts["transactional_batches"] += int(np.count_nonzero(seen.flagged(TRANSACTIONAL)))
         counts["reencoded_bytes"] += int(sizes[again].sum())
 
     def _add_holes(self, seen: Rows) -> None:
@@ -155,11 +146,10 @@ class Tally:
         self.at = int(seen.lasts[-1]) + 1
 
     def _add_times(self, seen: Rows) -> None:
-        """A delete horizon replaces the first time in a header; an append time replaces the largest time."""
+        """A delete horizon replaces the first time in a header."""
         rows, counts = seen.rows, self.counts
         firsts = np.where(seen.flagged(APPEND_TIME), rows["max_time_ms"], rows["base_time_ms"])
         firsts = firsts[~seen.flagged(DELETE_HORIZON) & (firsts >= 0)]
         if len(firsts):
             first = int(firsts.min())
             counts["first_time_ms"] = min(counts["first_time_ms"], first) if counts["first_time_ms"] >= 0 else first
-        counts["last_time_ms"] = max(counts["last_time_ms"], int(rows["max_time_ms"].max()))

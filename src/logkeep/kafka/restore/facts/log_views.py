@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator
 
-import msgspec
-
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import BatchStretch
 from logkeep.formats.kafka.partitioner import Share
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns
-from logkeep.formats.kafka.transactions import SettledTransactions, Settling
-from logkeep.kafka.logs.archived import stretches
+from logkeep.formats.kafka.transactions import SettledTransactions
+from logkeep.kafka.logs.archived import settled_transactions, stretches
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.restore.facts.units import Offsets, ReplayLog, RestoreIsolation, SourceLog
 from logkeep.repository.chain.commits import SourceRef
@@ -28,14 +26,8 @@ def settled_of(place: SourceRef, source: SourceLog, isolation: RestoreIsolation)
     """
     if isolation is RestoreIsolation.ALL:
         return SettledTransactions(source.left_out, ()) if source.left_out else None
-    settling = Settling()
-    whole = msgspec.structs.replace(source, end=max(source.end, source.settled_to))
-    for stretch in archived_batches(place, whole) if source.transactional else ():
-        before_end = stretch.touching(0, whole.end)
-        settling.take(before_end.buffer, before_end.batches)
-        if settling.problems:
-            raise Damaged(f"a transaction marker cannot be read: {settling.problems[0]}", subject=str(source.log))
-    return settling.settled().without(source.left_out)
+    segments, end = source.segments if source.transactional else (), max(source.end, source.settled_to)
+    return settled_transactions(place, source.log, segments, source.start, end).without(source.left_out)
 
 
 def view_of(place: SourceRef, log: ReplayLog, source: SourceLog, settled: SettledTransactions | None) -> View:

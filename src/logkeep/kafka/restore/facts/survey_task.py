@@ -82,17 +82,10 @@ class LogSurvey(msgspec.Struct, frozen=True, kw_only=True):
     aborted transaction seldom adds one: it precedes its marker, which is a hole already."""
     control_batches: int = 0
     transactional_batches: int = 0
-    transactional_records: int = 0
-    """Upper bound of further missing offsets."""
-    append_time_batches: int = 0
-    reencoded_batches: int = 0
-    """Batches that cannot be sent unchanged: they have holes, cross a border, or carry the append time."""
     reencoded_bytes: int = 0
+    """Of batches that cannot be sent unchanged: they have holes, cross a border, or carry the append time."""
     first_time_ms: int = -1
-    """The smallest first time of a batch and the largest time of all; -1 when there is none."""
-    last_time_ms: int = -1
-    rebuilt_indexes: int = 0
-    """Segments that were read because their index is lost or wrong."""
+    """The smallest first time of a batch; -1 when there is none."""
     damage: str = ""
     """Why the log cannot be surveyed; then the other values are unknown."""
 
@@ -144,7 +137,6 @@ class _Survey:
         self._end = min(max(until, wanted.start), wanted.end)
         self._found = self._early = False
         self._to_decode = _MOST_DECODED
-        self._rebuilt = 0
         self._presence = Presence(place, wanted.segments)
 
     def run(self, progress: Progress) -> LogSurvey:
@@ -160,14 +152,7 @@ class _Survey:
         cut = self._cut(tally)
         end = self._wanted.start if cut is Cut.BEFORE and not self._wanted.by_record else self._end
         tally.finish(end)
-        return LogSurvey(
-            log=self._wanted.log,
-            start=self._wanted.start,
-            end=end,
-            cut=cut,
-            rebuilt_indexes=self._rebuilt,
-            **tally.counts,
-        )
+        return LogSurvey(log=self._wanted.log, start=self._wanted.start, end=end, cut=cut, **tally.counts)
 
     def _cut(self, tally: Tally) -> Cut:
         wanted = self._wanted
@@ -182,7 +167,6 @@ class _Survey:
     def _rows(self, segment: Segment) -> Rows:
         """The batches of a segment with records of the range; counts of crossing batches end at its borders."""
         stored = StoredSegment(self._place, segment)
-        self._rebuilt += stored.rebuilt
         start = max(segment.start, self._wanted.start)
         if self._wanted.by_record:
             self._early = self._early or self._early_in(stored, start, min(segment.end, self._end))
@@ -240,7 +224,6 @@ class StoredSegment:
     def __init__(self, place: SourceRef, segment: Segment) -> None:
         self._log = StoredLog.of(place, segment)
         found = index_beside(place, segment)
-        self.rebuilt = found is None
         self.index = rebuild_index(self._log, segment.sha256) if found is None else found
 
     def offsets(self, row: int) -> Longs:

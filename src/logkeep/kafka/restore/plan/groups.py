@@ -27,7 +27,7 @@ from logkeep.kafka.restore.plan.group_offsets import (
 )
 from logkeep.kafka.topic_selection import compiled
 from logkeep.model.findings import Finding, Severity
-from logkeep.model.plurals import plural
+from logkeep.model.plurals import first_names, plural
 from logkeep.repository.restores.documents import RestoredGroup
 
 Commits = Mapping[TopicPartition, CommittedOffset]
@@ -155,11 +155,10 @@ def _select(groups: Sequence[GroupRecord], patterns: Sequence[str]) -> list[Grou
     found = [g for g in known if not wanted or any(p.fullmatch(g.name) for p in wanted)]
     idle = [p.pattern for p in wanted if not any(p.fullmatch(g.name) for g in known)]
     if idle:
-        shown = ", ".join([*(g.name for g in known[:_SHOWN]), *(["…"] if len(known) > _SHOWN else [])]) or "none"
-        raise UsageError(
-            f"no group of the backup matches {' or '.join(idle)}",
-            remedy=f"patterns match whole names; the backup has: {shown}",
+        remedy = (
+            f"patterns are regular expressions for whole names; the backup has: {first_names([g.name for g in known])}"
         )
+        raise UsageError(f"no group of the backup matches {' or '.join(idle)}", remedy=remedy)
     return found
 
 

@@ -12,6 +12,7 @@ from logkeep.errors import UsageError
 from logkeep.kafka.client.topology import TopicPartition, is_internal
 from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
 from logkeep.kafka.topic_selection import compiled, is_topic_name
+from logkeep.model.plurals import first_names
 from logkeep.model.segments import LogName
 from logkeep.repository.backups.manifest import LogCut
 
@@ -19,7 +20,6 @@ _UNTIL = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249}):(?P<partition>[0-9]{1,10}
 _NUMBERS = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?(,[0-9]{1,9}(-[0-9]{1,9})?)*", re.ASCII)
 _REPARTITION = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})=(?P<partitions>[0-9]{1,9})", re.ASCII)
 _MOST_PARTITIONS = 100_000
-_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -156,10 +156,8 @@ def _select_topics(topics: Sequence[TopicRecord], choice: RestoreSelection) -> l
 
 def _no_topic(wanted: str, topics: Sequence[TopicRecord]) -> UsageError:
     known = [t.name for t in topics if not is_internal(t.name, t.internal)]
-    shown = ", ".join([*known[:_SHOWN], *(["…"] if len(known) > _SHOWN else [])]) or "none"
-    return UsageError(
-        f"no topic of the backup matches {wanted}", remedy=f"patterns match whole names; the backup has: {shown}"
-    )
+    remedy = f"patterns are regular expressions for whole names; the backup has: {first_names(known)}"
+    return UsageError(f"no topic of the backup matches {wanted}", remedy=remedy)
 
 
 def _renamed(name: str, renames: Mapping[str, Rename]) -> str:

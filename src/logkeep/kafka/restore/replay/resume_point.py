@@ -43,11 +43,6 @@ class StreamStep(NamedTuple):
     sent: int
     hole: bool = False
 
-    @property
-    def sequence(self) -> int:
-        """Of its first record."""
-        return self.sent % SEQUENCES
-
     def passed(self, target: TargetEnd) -> bool:
         """Whether the target's log has all of it."""
         return self.end <= target.log_end

@@ -55,7 +55,7 @@ def _record(configs: dict[str, str] | None = None, replicas: int = 1) -> Cluster
 
 
 def _survey(partition: int, **more: object) -> LogSurvey:
-    counts = {"records": 90, "bytes": 9000, "first_time_ms": NOW_MS - DAY_MS, "last_time_ms": NOW_MS, **more}
+    counts = {"records": 90, "bytes": 9000, "first_time_ms": NOW_MS - DAY_MS, **more}
     return LogSurvey(log=_log(partition), start=10, **{"end": 100, **counts})  # type: ignore[arg-type]  # a test's own
 
 

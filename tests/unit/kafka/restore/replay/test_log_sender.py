@@ -102,7 +102,7 @@ def test_after_an_error_in_the_middle_the_target_decides_what_is_sent(log: LogRe
     log.resume_from(TargetEnd(109, 8))
     head = log.head()
     assert head is not None
-    assert (head.step.start, head.step.sequence) == (109, 9)
+    assert (head.step.start, head.step.sent) == (109, 9)
     assert _send(log) == 1
 
 

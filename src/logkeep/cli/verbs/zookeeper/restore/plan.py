@@ -11,17 +11,10 @@ from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.verbs.zookeeper.restore.declarations import PLAN
 from logkeep.cli.verbs.zookeeper.restore.report import RestoredTree, tree_lines, tree_of_all
 from logkeep.cli.verbs.zookeeper.restore.survey import write_document
-from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, passed_over
+from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, passed_over, restore_options
 from logkeep.cli.wiring import chosen_source
 from logkeep.config.options import (
-    ACCEPT_MISMATCH,
-    BELIEVE,
-    FORM,
-    JUTE_MAXBUFFER,
-    MIN_EPOCH,
     PLAN_TO,
-    SESSIONS,
-    ZK_VERSION,
 )
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
@@ -33,7 +26,6 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.restore.ensemble.documents import HostSurvey, MemberSurvey, read_document
 from logkeep.zookeeper.restore.ensemble.plan import Agreement, agree
-from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.verified_path import choose
 
 
@@ -94,7 +86,7 @@ def _cells(one: AgreedMember, tree: RestoredTree) -> tuple[str, ...]:
 @verb(PLAN, report=ZooKeeperPlanReport, text=_text, exit_code=lambda report: report.refusal_code)
 def plan(run: Run, backup: str, surveys: tuple[str, ...]) -> ZooKeeperPlanReport:
     hosts = [read_document(Path(name).expanduser(), HostSurvey) for name in surveys]
-    place, target, options = chosen_source(run), asked_moment(run), _restore_options(run)
+    place, target, options = chosen_source(run), asked_moment(run), restore_options(run, (), ensemble=True)
     entry = read_source(place, run.clock()).completed(backup)
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         view = view_of(place, held)
@@ -106,20 +98,6 @@ def plan(run: Run, backup: str, surveys: tuple[str, ...]) -> ZooKeeperPlanReport
         write_document(path, agreed.plan)
     file = str(path.absolute()) if path is not None and written else None
     return _report(entry.id, agreed, hosts, passed_over(chosen), file)
-
-
-def _restore_options(run: Run) -> ZooKeeperRestoreOptions:
-    return ZooKeeperRestoreOptions(
-        targets=(),
-        sessions=Sessions(run[SESSIONS]),
-        form=Form(run[FORM]),
-        ensemble=True,
-        min_epoch=run[MIN_EPOCH],
-        believe=run[BELIEVE],
-        accept_mismatch=run[ACCEPT_MISMATCH] or "",
-        version=run[ZK_VERSION] or "",
-        jute_maxbuffer=run[JUTE_MAXBUFFER],
-    )
 
 
 def _report(

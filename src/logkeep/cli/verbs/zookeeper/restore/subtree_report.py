@@ -1,7 +1,7 @@
 """The report of `logkeep zookeeper restore-subtree`: the plan, what is left out, the result."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -150,10 +150,7 @@ def _plan_lines(report: SubtreeReport, look: TerminalStyle) -> Iterator[str]:
     yield from _left_out_lines(report, look)
     for path in report.acls_not_shown[:_SHOWN]:
         yield look.line(f"an undo cannot restore the ACLs of {path}: the server shows only parts of them")
-    yield from _not_compared_lines(report, look)
-    if report.path:
-        yield from (look.prose(f"not restored: {each}", indent=len("not restored: ")) for each in report.not_restored)
-    yield from finding_lines(report.findings, look, every=True)
+    yield from _other_lines(report, look)
 
 
 _WORDS = {"create": "created", "set": "set", "delete": "deleted", "acls": "with other ACLs"}
@@ -166,10 +163,16 @@ def _no_changes(report: SubtreeReport) -> str:
     return "none: the live tree has all that can be compared" if unknown else "none: the live tree has all of it"
 
 
-def _not_compared_lines(report: SubtreeReport, look: TerminalStyle) -> Iterator[str]:
+def _other_lines(report: SubtreeReport, look: TerminalStyle) -> Iterator[str]:
     paths = report.acls_not_compared
-    if not paths:
-        return
+    if paths:
+        yield from _not_compared_lines(paths, look)
+    if report.path:
+        yield from (look.prose(f"not restored: {each}", indent=len("not restored: ")) for each in report.not_restored)
+    yield from finding_lines(report.findings, look, every=True)
+
+
+def _not_compared_lines(paths: Sequence[str], look: TerminalStyle) -> Iterator[str]:
     yield look.line(f"ACLs that cannot be compared: {plural(len(paths), 'node')}")
     yield from (look.line(f"  {path}") for path in paths[:_SHOWN])
     if len(paths) > _SHOWN:
@@ -196,10 +199,7 @@ def _ended_lines(report: SubtreeReport, look: TerminalStyle) -> Iterator[str]:
     if report.unreadable:
         yield look.line(f"not read again: {plural(len(report.unreadable), 'node')} hidden by ACLs")
     yield from _left_out_lines(report, look)
-    yield from _not_compared_lines(report, look)
-    if report.path:
-        yield from (look.prose(f"not restored: {each}", indent=len("not restored: ")) for each in report.not_restored)
-    yield from finding_lines(report.findings, look, every=True)
+    yield from _other_lines(report, look)
     if report.restore is not None:
         yield look.line(f"receipt:     logkeep receipts show {report.restore}")
     yield look.line(f"to undo it:  logkeep zookeeper restore-subtree --undo {shell_word(report.journal or '')}")

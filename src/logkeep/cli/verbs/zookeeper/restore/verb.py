@@ -138,17 +138,25 @@ def asked_moment(run: Run) -> Moment:
 
 
 def _restore_options(run: Run) -> ZooKeeperRestoreOptions:
+    targets = tuple(ServerTarget(data_dir=g.data_dir, log_dir=g.log_dir, host=g.host) for g in given_members(run))
+    return restore_options(run, targets, ensemble=run[ENSEMBLE], digests=run[DIGESTS])
+
+
+def restore_options(
+    run: Run, targets: tuple[ServerTarget, ...], *, ensemble: bool, digests: bool = False
+) -> ZooKeeperRestoreOptions:
+    """The options that a restore shares with the plan of several hosts."""
     return ZooKeeperRestoreOptions(
-        targets=tuple(ServerTarget(data_dir=g.data_dir, log_dir=g.log_dir, host=g.host) for g in given_members(run)),
+        targets=targets,
         sessions=Sessions(run[SESSIONS]),
         form=Form(run[FORM]),
-        ensemble=run[ENSEMBLE],
+        ensemble=ensemble,
         min_epoch=run[MIN_EPOCH],
         believe=run[BELIEVE],
         accept_mismatch=run[ACCEPT_MISMATCH] or "",
         version=run[ZK_VERSION] or "",
         jute_maxbuffer=run[JUTE_MAXBUFFER],
-        digests=run[DIGESTS],
+        digests=digests,
     )
 
 

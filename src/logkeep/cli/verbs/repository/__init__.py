@@ -1,0 +1,1 @@
+"""The verbs that create, check and tidy a repository, whatever its sources are."""

@@ -1,0 +1,1 @@
+"""What `zkbackup verify` does to one bundle: its structure, the checks, the verdict, and the repair of `--fix`."""
