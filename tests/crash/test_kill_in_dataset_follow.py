@@ -19,10 +19,10 @@ from logkeep.kafka.dataset_upkeep.verify import GAP, missing_records
 from logkeep.kafka.datasets.documents import read_document
 from logkeep.kafka.datasets.follow import DatasetFollower, DatasetRound
 from logkeep.kafka.datasets.format_table import FORMAT_NAMES
-from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.reader import ReadNotes
 from logkeep.kafka.importing.recognise import open_dataset
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord
 from logkeep.store.base import Store
 from logkeep.store.local import LocalStore

@@ -186,3 +186,34 @@ def test_an_exchange_that_a_killed_run_began_is_completed(dataset: Path, tmp_pat
     }
     assert not list(folder.glob("rewrite/**/*_records"))
     assert called(tmp_path, "reindex", str(dataset), "-y")["right"] == 2
+
+
+def test_prune_shows_how_far_it_has_read(dataset: Path, tmp_path: Path) -> None:
+    arguments = ("--older-than", "1d", "--topics", "orders", "--dry-run")
+    done = logkeep("kafka", "dataset", "prune", str(dataset), *arguments, home=tmp_path)
+    assert (done.returncode, "prune: " in done.stderr, "2/2 units" in done.stderr) == (0, True, True), done.stderr
+
+
+def test_a_dataset_of_files_without_a_record(tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    (folder / "topics" / "t" / "partition=0").mkdir(parents=True)
+    (folder / "topics" / "t" / "partition=0" / "_empty").touch()
+    (folder / ".logkeep").mkdir()
+    document = {"type": "logkeep-dataset", "format": "avro", "isolation": "committed", "cluster_id": "c"}
+    (folder / ".logkeep" / "dataset.json").write_text(json.dumps(document))
+    assert called(tmp_path, "verify", "d")["records"] == 0
+
+
+def test_what_was_counted_in_files_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "d" / "topics" / "t" / "partition=0"
+    folder.mkdir(parents=True)
+    for first in (0, 5):
+        writer = ParquetFileWriter("t", 0)
+        rows = record_batch([(o, 0, 0, b"k", b"v", []) for o in range(first, 10)])
+        data = writer.begin() + writer.add(rows) + writer.end()
+        (folder / f"t+0-{first:020d}.parquet").write_bytes(data)
+    (found,) = called(tmp_path, "verify", "d", code=2)["findings"]
+    assert (found["code"], found["what"]) == (
+        "overlapping-records",
+        "5 records that several segments hold; the first one is imported",
+    )

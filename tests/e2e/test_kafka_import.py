@@ -186,6 +186,7 @@ def test_the_document_of_logkeep_adds_configs_commits_and_what_was_lost(commands
         "type": "logkeep-dataset",
         "version": 1,
         "format": "kafka-backup-v1",
+        "isolation": "committed",
         "cluster_id": "abc",
         "topics": [{**topic, "configs": {"retention.ms": "5"}}],
         "logs": [

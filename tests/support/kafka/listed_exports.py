@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.dataset_upkeep.read_back import read_back
-from logkeep.kafka.datasets.formats import DatasetLog, DatasetOptions
+from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportDone, ExportOptions
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, LogToExport, ReadCounts
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.record.documents import GroupRecord, TopicRecord
 from logkeep.model.work import Engine, Progress
 from logkeep.store.access import create_place

@@ -14,10 +14,10 @@ from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, OutgoingBatch, parse, request_parts
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import Topic, TopicPartition
-from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.sources.records_of_cluster import ClusterRecords
 from logkeep.kafka.datasets.values import ExportableLog, LogToExport, ReadCounts
 from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.record.dataset_document import DatasetLog
 
 if TYPE_CHECKING:
     import pyarrow as pa

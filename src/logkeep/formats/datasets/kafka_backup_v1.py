@@ -37,7 +37,6 @@ _LENGTH: Final = struct.Struct(">i")
 _START: Final = struct.Struct(">q")
 _ENTRY = np.dtype(">i8")
 _FIXED_BYTES: Final = 8 + 4 + 4 + 4 + 4
-_LONGEST_NAME: Final = 255
 
 
 def partition_index_name(partition: int) -> str:
@@ -109,12 +108,6 @@ class ListedSegment(NamedTuple):
         return _LENGTH.pack(len(name)) + name + _START.pack(self.start)
 
 
-class PartitionIndex(NamedTuple):
-    segments: tuple[ListedSegment, ...]
-    whole_bytes: int
-    """Of the file, up to the end of the last whole entry."""
-
-
 class IndexEntry(NamedTuple):
     """A whole entry of a partition index, as its bytes have it."""
 
@@ -143,20 +136,6 @@ def index_entries(data: bytes, longest_name: int, where: str, remedy: str = "") 
         end = after + _START.size
         yield IndexEntry(at, name, start, end)
         at = end
-
-
-def parse_partition_index(data: bytes, where: str) -> PartitionIndex:
-    """All whole entries. Raises Damaged for what is no partition index; a torn last entry is left out."""
-    if not data.startswith(MAGIC):
-        raise Damaged("it does not begin with the byte 01", subject=where)
-    found, end = list[ListedSegment](), len(MAGIC)
-    for entry in index_entries(data, _LONGEST_NAME, where):
-        try:
-            found.append(ListedSegment(entry.name.decode(), entry.start))
-        except UnicodeDecodeError as error:
-            raise Damaged(f"the name at byte {entry.at + _LENGTH.size} is not UTF-8", subject=where) from error
-        end = entry.end
-    return PartitionIndex(tuple(found), end)
 
 
 def encode_groups(positions: Mapping[str, int]) -> bytes:

@@ -11,6 +11,7 @@ from logkeep.kafka.dataset_upkeep.segments import first_offset
 from logkeep.kafka.importing.files import FilesPartitionReader
 from logkeep.kafka.importing.kafka_backup_v1 import V1Files
 from logkeep.kafka.importing.reader import PartitionReader
+from logkeep.kafka.record.dataset_document import DatasetLog, NotedLog
 from logkeep.store.base import Store
 
 
@@ -19,7 +20,8 @@ class DatasetPartition(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
     first: int | None
     last: int | None
-    """Offsets of the first and the last record; null if there is none, or if nothing but the records says it."""
+    """Offsets of the first and the last record; null if there is none, or if nothing but the records says it. Files of
+    Avro and Parquet say only the first one; the last one is as the run noted it that wrote the last file."""
     files: int
     """With records."""
     stored_bytes: int
@@ -29,8 +31,9 @@ class DatasetPartition(msgspec.Struct, frozen=True, kw_only=True):
 def contents_of(dataset: ExistingDataset) -> Iterator[DatasetPartition]:
     for (topic, number), files in dataset.v1.items():
         yield _of_v1(dataset.target.store, topic, number, files)
+    notes = dataset.document.noted if dataset.document is not None else {}
     for each in dataset.reader.partitions if dataset.reader is not None else ():
-        yield _of_reader(each)
+        yield _of_reader(each, notes.get(DatasetLog(each.topic, each.partition)))
 
 
 def _of_v1(store: Store, topic: str, number: int, files: V1Files) -> DatasetPartition:
@@ -58,17 +61,19 @@ def _entry(store: Store, files: V1Files, start: int, which: int) -> int | None:
     return int(offset) if offset >= 0 else None
 
 
-def _of_reader(reader: PartitionReader) -> DatasetPartition:
-    span, first, files = reader.span, None, 1
+def _of_reader(reader: PartitionReader, note: NotedLog | None) -> DatasetPartition:
+    span, first, last, files = reader.span, None, None, 1
     if isinstance(reader, FilesPartitionReader):
         files = len(reader.files)
-        first = first_offset(reader.files[0].name) if reader.files else None
+        starts = [first_offset(info.name) for info in reader.files]
+        first = starts[0] if starts else None
+        last = note.last if note is not None and starts[-1:] == list(note.starts[-1:]) and starts else None
     known = span if span is not None and span.start < span.end else None
     return DatasetPartition(
         topic=reader.topic,
         partition=reader.partition,
         first=known.start if known else first,
-        last=known.end - 1 if known else None,
+        last=known.end - 1 if known else last,
         files=files,
         stored_bytes=reader.size_bytes,
     )

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from logkeep.errors import Damaged, TargetUnsafe, UsageError
+from logkeep.errors import Damaged, UsageError
 from logkeep.formats.datasets.kafka_backup_v1_reader import file_name, group_offsets
-from logkeep.kafka.datasets.documents import DatasetDocument, read_document
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.kafka_backup_v1 import FORMAT, LABEL, V1Files, v1_files
 from logkeep.kafka.importing.reader import DatasetReader
-from logkeep.kafka.importing.recognise import listed_objects, open_listed
-from logkeep.kafka.record.dataset_exchange import refuse_exchanging
+from logkeep.kafka.importing.recognise import listed_dataset, open_listed
+from logkeep.kafka.record.dataset_document import DatasetDocument
+from logkeep.kafka.record.dataset_version import DOCUMENT
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.store.base import ObjectInfo
 
@@ -54,9 +54,9 @@ class ExistingDataset:
 
     def groups(self) -> set[str]:
         """Names of all groups that have a position. Reads their files."""
+        found = {each.name for each in self.document.groups if each.commits} if self.document is not None else set()
         if self.reader is not None:
-            return set(self.reader.groups)
-        found = set[str]()
+            return found.union(self.reader.groups)
         for files in self.v1.values():
             with suppress(Damaged):
                 data = self.target.read(files.groups.name) if files.groups else None
@@ -66,21 +66,16 @@ class ExistingDataset:
 
 def open_existing(target: DatasetTarget) -> ExistingDataset:
     """Raises UsageError for what is no dataset, FormatTooNew, and UnsafeName for links and hostile names."""
-    objects = listed_objects(target.store)
-    refuse_exchanging(target.store, objects)
-    document = _document(target)
-    if any(map(_of_v1, objects)):
-        return ExistingDataset(target, FORMAT, document, v1=dict(sorted(v1_files(objects).items())))
-    reader = open_listed(target.store, objects)
-    return ExistingDataset(target, reader.label.format, document, reader=reader)
-
-
-def _document(target: DatasetTarget) -> DatasetDocument | None:
     try:
-        return read_document(target)
-    except TargetUnsafe as error:
-        remedy = "remove the file: the dataset is then read without what it says"
-        raise UsageError(error.what, subject=error.subject, remedy=remedy) from error
+        objects, document = listed_dataset(target.store)
+    except Damaged as error:
+        if error.subject != DOCUMENT:
+            raise
+        raise UsageError(error.what, subject=error.subject, remedy=error.remedy) from error
+    if document.format == FORMAT if document is not None else any(map(_of_v1, objects)):
+        return ExistingDataset(target, FORMAT, document, v1=dict(sorted(v1_files(objects).items())))
+    reader = open_listed(target.store, objects, document)
+    return ExistingDataset(target, reader.label.format, document, reader=reader)
 
 
 def _of_v1(info: ObjectInfo) -> bool:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from logkeep.formats.datasets.kafka_backup_v1 import MAGIC, ListedSegment, partition_index_name, segment_name
 from logkeep.formats.datasets.kafka_backup_v1_reader import listed_segments
+from logkeep.kafka.datasets.documents import put_document, without_files
 from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog
 from logkeep.kafka.record.deletion_times import rule_of
 from logkeep.kafka.retention.guarantee import guarantee_of
 from logkeep.kafka.retention.rules import NO_LIMIT
@@ -90,14 +92,24 @@ def plan_prune(
     return (), ""
 
 
-def delete_segments(target: DatasetTarget, planned: Sequence[PrunedPartition]) -> Iterator[str]:
-    """Yields each file that is gone. Raises Damaged, before anything is deleted, for an index that cannot be read.
+def delete_segments(
+    target: DatasetTarget, document: DatasetDocument | None, planned: Sequence[PrunedPartition]
+) -> Iterator[str]:
+    """Yields each file that is gone. Raises Damaged for an index that cannot be read, and StoreDenied, before
+    anything is changed.
 
-    A partition index of kafka-backup-v1 forgets the segments first: a run that is killed leaves segments that the next
-    one deletes.
+    The document, and a partition index of kafka-backup-v1, forget the segments first: a run that is killed leaves
+    segments that the next one deletes.
     """
     gone = [each for each in planned if each.segments]
-    for each, index in [(each, _shorter_index(target, each)) for each in gone]:
+    shorter = [(each, _shorter_index(target, each)) for each in gone]
+    if gone and target.directory is None:
+        target.remove(f"{gone[0].segments[0].names[0]}.none")  # StoreDenied, before an index forgets what stays
+    if document is not None:
+        deleted = {DatasetLog(each.topic, each.partition): each.segments[-1].first for each in gone}
+        if (left := without_files(document, deleted)) != document:
+            put_document(target, left)
+    for each, index in shorter:
         if index is not None:
             target.put(*index)
         for name in (name for segment in each.segments for name in segment.names):

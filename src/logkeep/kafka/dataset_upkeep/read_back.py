@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset, open_existing
 from logkeep.kafka.dataset_upkeep.verify import CheckedPartition, check_partition, check_v1
-from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.record.dataset_document import DatasetLog
 
 
 def checked_partitions(dataset: ExistingDataset) -> Iterator[CheckedPartition]:

@@ -2,7 +2,7 @@
 
 An existing index helps to find records after a torn write, where it fits them. It is kept as it is if it lists records
 that cannot be read: without it nothing would show that they are lost. The same holds for a partition index that lists
-segments in the middle which are not there.
+segments in the middle which are not there, or nothing but such segments.
 """
 
 from collections.abc import Iterator
@@ -86,7 +86,7 @@ def _partition_index(
     reader = opened.reader
     name = f"{reader.topic}/{partition_index_name(reader.partition)}"
     there = [position for position, each in enumerate(reader.segments) if each.segment]
-    lost = [s.start for s in reader.segments[there[0] :] if s.segment is None] if there else []
+    lost = [s.start for s in reader.segments[there[0] if there else 0 :] if s.segment is None]
     if lost:
         what = f"it lists the segment from offset {lost[0]}, which is not there; it was left as it is"
         return IndexResult(name, len(listed), False, _left_as_it_is("gap", name, what))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -33,10 +34,10 @@ def segments_of(dataset: ExistingDataset) -> dict[Log, tuple[DatasetSegment, ...
 
 def latest_time(dataset: ExistingDataset, log: Log) -> Callable[[DatasetSegment], int]:
     """A function that reads the records of a segment."""
-    times = _v1_times if dataset.v1 else _file_times
+    times = partial(_v1_times, dataset, log) if dataset.v1 else partial(_file_times, _readers(dataset)[log])
 
     def read(segment: DatasetSegment) -> int:
-        return max((int(np.max(some)) for some in times(dataset, log, segment)), default=NO_TIME)
+        return max((int(np.max(some)) for some in times(segment)), default=NO_TIME)
 
     return read
 
@@ -80,8 +81,7 @@ def first_offset(name: str) -> int:
     return int(found[1]) if found else -1
 
 
-def _file_times(dataset: ExistingDataset, log: Log, segment: DatasetSegment) -> Iterator[Longs]:
-    reader = _readers(dataset)[log]
+def _file_times(reader: FilesPartitionReader, segment: DatasetSegment) -> Iterator[Longs]:
     alone = replace(reader, files=tuple(info for info in reader.files if info.name in segment.names))
     for batch in alone.records(ReadNotes()):
         if batch.num_rows:

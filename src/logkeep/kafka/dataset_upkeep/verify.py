@@ -4,15 +4,15 @@ What an index lists and the records do not have is damage. What can be read but 
 is a warning: nothing is lost, and `reindex` repairs it.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from logkeep.errors import Damaged, LogkeepError
+from logkeep.errors import Damaged
 from logkeep.formats.datasets import kafka_backup_v1_reader as v1
 from logkeep.formats.datasets.binary_spans import numbers
-from logkeep.formats.kafka.batches import Longs
+from logkeep.kafka.dataset_upkeep.segments import first_offset
 from logkeep.kafka.dataset_upkeep.v1_segments import (
     WRONG_FILE,
     OpenedPartition,
@@ -20,16 +20,20 @@ from logkeep.kafka.dataset_upkeep.v1_segments import (
     open_partition,
     readable_index,
 )
-from logkeep.kafka.datasets.documents import NotedLog
+from logkeep.kafka.importing.files import OVERLAPPING, FilesPartitionReader
+from logkeep.kafka.importing.findings import doubt_text
 from logkeep.kafka.importing.kafka_backup_v1 import EXPIRED, TORN_INDEX, UNLISTED, V1Files
-from logkeep.kafka.importing.reader import PartitionReader, ReadNotes
+from logkeep.kafka.importing.noted_files import NotedFiles
+from logkeep.kafka.importing.reader import GONE, GONE_AT_END, START_MISSING, PartitionReader, ReadNotes
 from logkeep.kafka.importing.v1_segment import INDEX_UNFIT, TORN_BYTES, TORN_TAIL, UNINDEXED
+from logkeep.kafka.record.dataset_document import NotedLog
 from logkeep.model.findings import Finding, Severity, error_finding
 from logkeep.model.plurals import plural
 from logkeep.store.base import Store
 
 GAP = "gap"
 _REINDEX = "`logkeep kafka dataset reindex` writes the indexes again from the records"
+_COPY_AGAIN = "copy the files back; or write the topic anew, as far as its source has it (--rewrite of an export)"
 _CUT_LATER = "the next export or backup into the dataset cuts them off"
 _TEXTS = {
     TORN_BYTES: ("byte between records belongs to none", "bytes between records belong to none", ""),
@@ -55,13 +59,15 @@ class CheckedPartition:
     """Offsets of the first and the last record; -1 if there is none."""
     size_bytes: int
     findings: tuple[Finding, ...]
+    end_unread: bool = False
+    """Whether its last file is there, and is damaged: a finding says so."""
 
 
 def check_v1(store: Store, topic: str, number: int, files: V1Files) -> CheckedPartition:
     """One partition of kafka-backup-v1, by all of its files."""
     opened = open_partition(store, topic, number, files)
     findings = [*opened.findings]
-    records, first, last = 0, -1, -1
+    records, first, last, unread = 0, -1, -1, False
     before = list[int]()
     """Starts of listed segments that are not there, since the last one that is."""
     for listed in opened.reader.segments:
@@ -72,13 +78,14 @@ def check_v1(store: Store, topic: str, number: int, files: V1Files) -> CheckedPa
             findings.append(_missing(opened, before))
         segment, wrong = readable_index(listed.segment)
         findings += [wrong] if wrong else []
-        notes, inside = ReadNotes(), 0
+        notes, inside, unread = ReadNotes(), 0, False
         try:
             for part, _ in found_records(segment, notes, last):
                 first = int(part.offsets[0]) if first < 0 else first
                 last, inside = int(part.offsets[-1]), inside + len(part)
         except WRONG_FILE as error:
             findings.append(error_finding(error, segment.records))
+            unread = True
         if not inside and records:
             findings.append(_empty(segment.records))
         findings += _reported(notes, segment.records)
@@ -86,52 +93,62 @@ def check_v1(store: Store, topic: str, number: int, files: V1Files) -> CheckedPa
     if before and records:
         findings.append(_missing(opened, before))
     findings += _listing(opened) + _groups(store, topic, number, files, last)
-    return CheckedPartition(topic, number, records, first, last, opened.reader.size_bytes, tuple(findings))
+    return CheckedPartition(topic, number, records, first, last, opened.reader.size_bytes, tuple(findings), unread)
 
 
 def check_partition(reader: PartitionReader, starts: Sequence[int] = ()) -> CheckedPartition:
-    """One partition of any other format. `starts`: offsets of the first records of its files, as they were noted."""
-    wanted = np.array(starts, np.int64)
+    """One partition of any other format. `starts`: offsets of the first records of its files, as they were noted.
+
+    A file that is damaged does not hide what is wrong with the others.
+    """
+    where, noted, unread = f"{reader.topic}/{reader.partition}", NotedFiles(starts), False
     notes, records, first, last = ReadNotes(), 0, -1, -1
     findings = list[Finding]()
-    try:
-        for batch in reader.records(notes):
-            if not batch.num_rows:
-                continue
-            offsets = numbers(batch, "offset")
-            begin, end = int(offsets[0]), int(offsets[-1])
-            if begin <= last:
-                raise Damaged(f"offset {begin} follows offset {last}", subject=f"{reader.topic}/{reader.partition}")
-            first = begin if first < 0 else first
-            findings += _missing_files(f"{reader.topic}/{reader.partition}", wanted, offsets, max(last, first - 1))
-            last, records = end, records + batch.num_rows
-    except LogkeepError as error:
-        findings.append(error_finding(error, f"{reader.topic}/{reader.partition}"))
-    for gap in notes.lost:
-        findings.append(_gap(f"{reader.topic}/{reader.partition}", gap.start, gap.end, gap.reason))
+    for part in _files(reader):
+        name = part.files[0].name if isinstance(part, FilesPartitionReader) else where
+        unread = False
+        try:
+            for batch in part.records(notes):
+                offsets = numbers(batch, "offset")
+                known = int(np.searchsorted(offsets, last, "right"))
+                notes.add(OVERLAPPING, known, name)
+                offsets = offsets[known:]
+                if not len(offsets):
+                    continue
+                findings += [_gap(where, *span, GONE) for span in noted.missing_before(offsets)]
+                first = int(offsets[0]) if first < 0 else first
+                last, records = int(offsets[-1]), records + len(offsets)
+        except WRONG_FILE as error:
+            findings.append(error_finding(error, name))
+            noted.without(first_offset(name))
+            unread = True
+    if noted.missing_at_start(first):
+        findings.append(_start_missing(where, noted.first, first))
+    findings += [_gap(where, gap.start, gap.end, gap.reason) for gap in notes.lost]
     findings += [_doubt(each.code, each.count, each.first) for each in notes.doubts]
-    return CheckedPartition(reader.topic, reader.partition, records, first, last, reader.size_bytes, tuple(findings))
+    size = reader.size_bytes
+    return CheckedPartition(reader.topic, reader.partition, records, first, last, size, tuple(findings), unread)
+
+
+def _files(reader: PartitionReader) -> Iterator[PartitionReader]:
+    """Each file by itself, where a partition is made of whole files."""
+    if not isinstance(reader, FilesPartitionReader):
+        yield reader
+        return
+    for info in reader.files:
+        yield replace(reader, files=(info,))
 
 
 def missing_records(noted: Iterable[NotedLog], checked: Iterable[CheckedPartition]) -> list[Finding]:
     """What the last run noted, and the dataset has no longer: whole partitions, and records at the end of one. Pure."""
-    last = {(each.topic, each.partition): each.last for each in checked}
-    return [
-        _gap(str(note.log), reached + 1, note.last + 1, "the dataset had these, and they are not there")
-        for note in noted
-        if (reached := last.get((note.topic, note.partition), -1)) < note.last
-    ]
-
-
-def _missing_files(where: str, noted: Longs, offsets: Longs, last: int) -> list[Finding]:
-    """Files that were noted behind the last offset, and whose first records are not among the next offsets. Pure."""
-    wanted = noted[(noted > last) & (noted <= offsets[-1])]
-    wanted = wanted[~np.isin(wanted, offsets)]
-    after = offsets[np.searchsorted(offsets, wanted)]
-    return [
-        _gap(where, int(wanted[after == end][0]), int(end), "the dataset had files with these, and they are not there")
-        for end in np.unique(after)
-    ]
+    found = {(each.topic, each.partition): each for each in checked}
+    gone = []
+    for note in noted:
+        partition = found.get((note.topic, note.partition))
+        reached = partition.last if partition is not None else -1
+        if reached < note.last and not (partition is not None and partition.end_unread):
+            gone.append(_gap(str(note.log), reached + 1, note.last + 1, GONE_AT_END))
+    return gone
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
@@ -160,7 +177,9 @@ def _reported(notes: ReadNotes, name: str) -> list[Finding]:
 
 
 def _doubt(code: str, count: int, where: str) -> Finding:
-    one, several, remedy = _TEXTS.get(code, ("time", "times", ""))
+    if code not in _TEXTS:
+        return Finding(code=code, severity=Severity.WARNING, where=where, what=doubt_text(code, count)[1])
+    one, several, remedy = _TEXTS[code]
     return Finding(code=code, severity=Severity.WARNING, where=where, what=plural(count, one, several), remedy=remedy)
 
 
@@ -172,7 +191,17 @@ def _missing(opened: OpenedPartition, starts: Sequence[int]) -> Finding:
 
 def _gap(where: str, start: int, end: int, reason: str) -> Finding:
     span = f"offsets {start} to {end - 1}: " if end > start else ""
-    return Finding(code=GAP, severity=Severity.DAMAGE, where=where, what=f"{span}{reason}")
+    return Finding(code=GAP, severity=Severity.DAMAGE, where=where, what=f"{span}{reason}", remedy=_COPY_AGAIN)
+
+
+def _start_missing(where: str, start: int, first: int) -> Finding:
+    return Finding(
+        code=START_MISSING,
+        severity=Severity.WARNING,
+        where=where,
+        what=f"offsets {start} to {first - 1}: {GONE}; no `prune` has deleted them",
+        remedy="a rule of the bucket may have; `logkeep kafka dataset prune` deletes old files without this finding",
+    )
 
 
 def _empty(name: str) -> Finding:

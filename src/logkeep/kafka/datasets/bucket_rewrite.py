@@ -16,10 +16,11 @@ from typing import Protocol
 import msgspec
 
 from logkeep.errors import Damaged, Locked, ObjectMissing, StoreDenied
-from logkeep.kafka.datasets.documents import DatasetDocument, put_document, read_document, with_topics
+from logkeep.kafka.datasets.documents import put_document, read_document, with_topics
 from logkeep.kafka.datasets.held_journal import HeldJournal, abandoned, kept
 from logkeep.kafka.datasets.target import DatasetTarget, writes_meanwhile
 from logkeep.kafka.datasets.values import ExportedLog
+from logkeep.kafka.record.dataset_document import DatasetDocument
 from logkeep.kafka.record.dataset_exchange import (
     JOURNAL,
     REWRITTEN,

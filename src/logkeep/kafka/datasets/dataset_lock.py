@@ -44,10 +44,11 @@ def locked(target: DatasetTarget) -> Iterator[HeldDataset]:
     ):
         descriptor = os.open(_LOCK, _FLAGS, 0o600, dir_fd=folder)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise Locked("another run writes this dataset", subject=target.url) from error
+        with os_errors_about(f"{FOLDER}/{_LOCK}"):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise Locked("another run writes this dataset", subject=target.url) from error
         if exchanged_now(target) is not None:
             with held(target):
                 pass  # it was copied from a bucket in the middle of an exchange, which is completed

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from logkeep.kafka.client.topology import is_internal
-from logkeep.kafka.datasets.documents import NotedLog
 from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, LogToExport
 from logkeep.kafka.logs.read_times import ReadTimes
+from logkeep.kafka.record.dataset_document import NotedLog
 from logkeep.kafka.record.deletion_times import UNPROVEN, CleanupRule, DeletionTimes, margin_ms, rule_of
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.model.clock_time import ClockName, same_clock

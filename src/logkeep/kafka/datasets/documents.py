@@ -1,86 +1,29 @@
-"""The document of a dataset, `.logkeep/dataset.json`: what its format has no place for.
-
-It names the source, the format and the history of every log, so that no run continues a dataset of something else; it
-keeps configs, and commits with their metadata; and the times that prove that no deletion was missed. It is no progress:
-where a partition ends is found from its own files.
-"""
+"""What a run writes into the document of a dataset: when it begins, when it ends, and for topics written anew."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
 
-from logkeep.errors import TargetUnsafe
-from logkeep.kafka.datasets.formats import DatasetEnd, DatasetLog
+from logkeep.errors import Damaged, TargetUnsafe
+from logkeep.kafka.datasets.formats import DatasetEnd
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, ExportedLog, LogToExport
-from logkeep.kafka.record.dataset_version import DOCUMENT, FOLDER, NEWEST, refuse_newer
-from logkeep.kafka.record.deletion_times import DeletionTimes
-from logkeep.kafka.record.documents import AclRecord, CommitRecord, GroupRecord, QuotaRecord, TopicRecord
-from logkeep.model.segments import Position
+from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, NotedLog, read_dataset_document
+from logkeep.kafka.record.dataset_version import DOCUMENT, FOLDER
+from logkeep.kafka.record.documents import CommitRecord, GroupRecord, TopicRecord
 
 RESERVED: Final = frozenset({FOLDER, ".partial"})
 """Names of directories in a dataset: a topic must not have them."""
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
-class NotedLog(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One log at the end of the last run."""
-
-    topic: str
-    partition: int
-    history: str
-    archived: bool = False
-    """Whether the history is the whole name, as a backup knows it. A cluster knows only the topic id."""
-    last: int = -1
-    """The offset of its last record; the other values count only while the dataset ends with it."""
-    covered: int = -1
-    """Everything visible below is in the dataset; -1: not known."""
-    lost: tuple[tuple[int, int], ...] = ()
-    """Ranges of offsets that the source removed before they were exported."""
-    pending: tuple[tuple[int, int], ...] = ()
-    """The same, of a run that has begun. One counts as soon as the dataset has a record behind it."""
-    buried: int = 0
-    """Offsets that the source had buried when the log was exported."""
-    deletions: DeletionTimes | None = None
-    starts: tuple[Position, ...] = ()
-    """Offsets of the first records of its files, in formats that have no index of them: a record at each of them is in
-    the dataset, unless it is older than the dataset's first one. Files may be missing here."""
-
-    @property
-    def log(self) -> DatasetLog:
-        return DatasetLog(self.topic, self.partition)
-
-
-class DatasetDocument(msgspec.Struct, frozen=True, kw_only=True, tag="logkeep-dataset", omit_defaults=True):
-    version: int = NEWEST
-    format: str
-    schema: str = ""
-    isolation: str
-    cluster_id: str
-    topics: tuple[TopicRecord, ...] = ()
-    logs: tuple[NotedLog, ...] = ()
-    groups: tuple[GroupRecord, ...] = ()
-    acls: tuple[AclRecord, ...] | None = None
-    quotas: tuple[QuotaRecord, ...] = ()
-
-    @property
-    def noted(self) -> dict[DatasetLog, NotedLog]:
-        return {each.log: each for each in self.logs}
-
-
 def read_document(target: DatasetTarget) -> DatasetDocument | None:
     """None if there is none. Raises TargetUnsafe, and FormatTooNew for one of a later release."""
-    data = target.read(DOCUMENT)
-    return None if data is None else decode_document(data, f"{target.url}/{DOCUMENT}")
-
-
-def decode_document(data: bytes, where: str) -> DatasetDocument:
     try:
-        refuse_newer(data, where)
-        return msgspec.json.decode(data, type=DatasetDocument)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise TargetUnsafe(f"it is no document of a dataset: {error}", subject=where) from error
+        return read_dataset_document(target.store)
+    except Damaged as error:
+        raise TargetUnsafe(error.what, subject=f"{target.url}/{DOCUMENT}") from error
 
 
 def put_document(target: DatasetTarget, document: DatasetDocument, begun: DatasetDocument | None = None) -> None:
@@ -109,7 +52,7 @@ def begun_document(
         known = noted.get(each.log)
         if known is None or each.log.topic not in rewritten:
             named = named_log(known, each.source)
-            starts = tuple(start for start in named.starts if start <= each.last)
+            starts = (*named.starts[:1], *(start for start in named.starts[1:] if start <= each.last))
             noted[each.log] = msgspec.structs.replace(named, pending=each.lost, starts=starts)
         else:
             noted[each.log] = msgspec.structs.replace(known, starts=())
@@ -130,12 +73,22 @@ def named_log(known: NotedLog | None, source: ExportableLog) -> NotedLog:
 
 def with_files(now: NotedLog, before: NotedLog | None, end: DatasetEnd, done: ExportedLog | None) -> NotedLog:
     """With the files that were there before this run, and those that it added. One that was noted, and is gone, stays
-    noted; but not at the start, where old ones are deleted, nor at the end, which this run has read again."""
+    noted, but not at the end, which this run has read again; and at the start only the oldest one."""
     there = {*end.starts, *(done.starts if done is not None else ())}
+    noted = before.starts if before is not None else ()
     last = -1 if end.last is None else end.last
-    gone = (start for start in (before.starts if before is not None else ()) if start <= last)
     first = min(there, default=last)
-    return msgspec.structs.replace(now, starts=tuple(sorted(there.union(s for s in gone if s > first))))
+    gone = (start for start in noted if first < start <= last)
+    return msgspec.structs.replace(now, starts=tuple(sorted(there.union(gone, noted[:1]))))
+
+
+def without_files(document: DatasetDocument, deleted: Mapping[DatasetLog, int]) -> DatasetDocument:
+    """Of each of these logs, files up to this one, by its first offset, are deleted on purpose."""
+    logs = (
+        msgspec.structs.replace(note, starts=tuple(s for s in note.starts if s > deleted.get(note.log, -1)))
+        for note in document.logs
+    )
+    return msgspec.structs.replace(document, logs=tuple(logs))
 
 
 def joined_document(

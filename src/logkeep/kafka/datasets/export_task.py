@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from logkeep.errors import TargetUnsafe
 from logkeep.kafka.datasets.format_table import dataset_format
-from logkeep.kafka.datasets.formats import DatasetEnd, DatasetFormat, DatasetLog, DatasetOptions, RecognisesLast
+from logkeep.kafka.datasets.formats import DatasetEnd, DatasetFormat, DatasetOptions, RecognisesLast
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.values import ExportedLog, ExportResult, LogToExport, ReadCounts
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.model.work import Progress
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def _export(unit: ExportUnit, records: OpenRecords, planned: LogToExport, progre
         found = records.read(planned, start, counts, progress) if planned.offsets else iter(())
         for batch in _after_last(unit.target, form, planned.log, own, found):
             writer.write(batch)
+            del batch  # while the next one is made, its memory is free
         written = writer.finish()
     except BaseException:
         writer.abort()
@@ -102,3 +104,4 @@ def _after_last(
             rest = batch.slice(1)
         if rest.num_rows:
             yield rest
+        del batch, rest

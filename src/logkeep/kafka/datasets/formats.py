@@ -7,22 +7,14 @@ add it to the table.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from logkeep.kafka.record.dataset_document import DatasetLog
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logkeep.kafka.datasets.target import DatasetTarget
-
-
-class DatasetLog(NamedTuple):
-    """One partition of a topic in a dataset."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}/{self.partition}"
 
 
 @dataclass(frozen=True)

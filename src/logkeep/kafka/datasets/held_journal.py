@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from logkeep.errors import AlreadyExists, Damaged, LogkeepError, ObjectMissing, VersionMismatch
+from logkeep.errors import AlreadyExists, Damaged, LogkeepError, ObjectMissing, StoreBusy, VersionMismatch
 from logkeep.kafka.datasets.target import DatasetTarget, writes_meanwhile
 from logkeep.kafka.record.dataset_exchange import JOURNAL, ExchangeDocument, ExchangeState, read_journal
 from logkeep.kafka.record.dataset_version import FOLDER
@@ -29,6 +29,7 @@ CLOCK: Final = f"{FOLDER}/clock"
 _RENEWED_EVERY_S = 15.0
 _CHECKED_S = 30.0
 """A run that renewed the journal no longer ago may take a step without asking the store."""
+_MOST_RENEWALS = 5
 _REQUESTS = 2
 """Of one attempt of a step: a copy asks for the size first."""
 _MARGIN_S = 30.0
@@ -70,10 +71,15 @@ class HeldJournal:
             return True
 
     def check(self) -> None:
-        """Before each attempt of a step that cannot be undone."""
+        """Before each attempt of a step that cannot be undone. Raises StoreBusy if renewals take too long."""
         with self._guard:
-            while self._lost or _since_boot_s() - self._renewed_s > _CHECKED_S:  # the renewal itself may take long
-                self._renew()
+            for _ in range(_MOST_RENEWALS):
+                if not self._lost and _since_boot_s() - self._renewed_s <= _CHECKED_S:
+                    return
+                self._renew()  # it may itself take longer than that
+            raise StoreBusy(
+                f"{_MOST_RENEWALS} renewals in a row took more than {_CHECKED_S:.0f} s each", subject=JOURNAL
+            )
 
     def checked(self, target: DatasetTarget) -> DatasetTarget:
         """The same dataset for this process: each attempt of a change is checked."""
@@ -178,6 +184,10 @@ class _OwnedStore(DelegatingStore):
     def replace(self, name: str, data: bytes, version: str) -> None:
         self.check()
         self.inner.replace(name, data, version)
+
+    def delete(self, name: str) -> None:
+        self.check()
+        self.inner.delete(name)
 
     def open_new(self, name: str, size_hint: int = 0) -> ObjectWriter:
         return _OwnedWriter(self.inner.open_new(name, size_hint), self.check)

@@ -20,10 +20,11 @@ from logkeep.formats.datasets.kafka_backup_v1 import (
     group_file,
     segment_name,
 )
-from logkeep.kafka.datasets.formats import DatasetEnd, DatasetLog, DatasetOptions, WrittenPart
+from logkeep.kafka.datasets.formats import DatasetEnd, DatasetOptions, WrittenPart
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.v1_end import V1End, find_v1_end, last_record
 from logkeep.kafka.datasets.v1_segments import GrowingPartition, V1Partition, V1Segment, WholePartition
+from logkeep.kafka.record.dataset_document import DatasetLog
 
 if TYPE_CHECKING:
     import pyarrow as pa

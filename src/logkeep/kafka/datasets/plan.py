@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from logkeep.errors import TargetUnsafe, UsageError
-from logkeep.kafka.datasets.documents import RESERVED, DatasetDocument, NotedLog
-from logkeep.kafka.datasets.formats import DatasetEnd, DatasetLog
+from logkeep.kafka.datasets.documents import RESERVED
+from logkeep.kafka.datasets.formats import DatasetEnd
 from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, LogToExport
+from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, NotedLog
 from logkeep.kafka.record.deletion_times import rule_of
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.model.findings import Finding, Severity

@@ -1,7 +1,7 @@
 """Topics that are written anew: beside the old ones, in `.logkeep/rewrite`, and exchanged with them at the end.
 
-In a directory each topic is exchanged in one step. What a killed run left there is removed by the next one: it is not
-complete, or it was replaced. A bucket has a module of its own.
+In a directory each topic is exchanged in one step; where the file system has no such step, in two. What a killed run
+left there is removed by the next one: it is not complete, or it was replaced. A bucket has a module of its own.
 """
 
 import ctypes
@@ -9,20 +9,25 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from logkeep.errors import ObjectMissing
 from logkeep.kafka.datasets.bucket_rewrite import BucketRewrite, ReadBack
 from logkeep.kafka.datasets.dataset_lock import HeldDataset
-from logkeep.kafka.datasets.documents import DatasetDocument, put_document
+from logkeep.kafka.datasets.documents import put_document
+from logkeep.kafka.datasets.files.names import TOPICS
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.values import ExportedLog
+from logkeep.kafka.record.dataset_document import DatasetDocument
 from logkeep.kafka.record.dataset_version import FOLDER
 from logkeep.store.directory import opened_below, opened_root, os_errors_about
 from logkeep.store.local import LocalStore
 
 _REWRITE = "rewrite"
-_REPLACED = ".replaced"
+_REPLACED = "+replaced"
+"""No topic has such a name."""
 _EXCHANGE = 2
 
 
@@ -77,10 +82,31 @@ def remove_rewritten(target: DatasetTarget) -> None:
     if target.directory is None:
         return
     with os_errors_about(f"{FOLDER}/{_REWRITE}"), opened_root(target.directory) as top:
+        _put_back(top)
         try:
             shutil.rmtree(f"{FOLDER}/{_REWRITE}", dir_fd=top)
         except FileNotFoundError:
             return
+
+
+def _put_back(top: int) -> None:
+    """Topics whose exchange in two steps was killed between them: the old one takes its place again."""
+    for above in ([], [TOPICS.removesuffix("/")]):
+        with (
+            suppress(ObjectMissing),
+            opened_below(top, [FOLDER, _REWRITE, *above]) as beside,
+            opened_below(top, above) as place,
+        ):
+            for name in _names(beside):
+                leaf = name.removesuffix(_REPLACED)
+                if leaf not in {name, *_names(place)}:
+                    os.rename(name, leaf, src_dir_fd=beside, dst_dir_fd=place)
+            os.fsync(place)
+
+
+def _names(directory: int) -> list[str]:
+    with os.scandir(directory) as entries:
+        return [entry.name for entry in entries]
 
 
 def _exchange_topic(target: DatasetTarget, rewritten: DatasetTarget, prefix: str) -> None:

@@ -4,7 +4,8 @@ Everything is written in an order that a kill cannot harm: the document names th
 records come before indexes, groups after both, and the times that prove deletions last.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -13,8 +14,6 @@ from logkeep.kafka.datasets.bucket_rewrite import ReadBack, exchanged_now
 from logkeep.kafka.datasets.dataset_lock import HeldDataset, locked
 from logkeep.kafka.datasets.deletion_rule import JudgedExport, judge_export, unproven_findings
 from logkeep.kafka.datasets.documents import (
-    DatasetDocument,
-    NotedLog,
     begun_document,
     joined_document,
     named_log,
@@ -26,7 +25,7 @@ from logkeep.kafka.datasets.documents import (
 )
 from logkeep.kafka.datasets.export_task import ExportUnit, RecordSource, export_logs
 from logkeep.kafka.datasets.format_table import dataset_format
-from logkeep.kafka.datasets.formats import DatasetEnd, DatasetFormat, DatasetLog, DatasetOptions
+from logkeep.kafka.datasets.formats import DatasetEnd, DatasetFormat, DatasetOptions
 from logkeep.kafka.datasets.plan import (
     ExportPlan,
     dropped_records,
@@ -40,6 +39,7 @@ from logkeep.kafka.datasets.rewrite import Rewrite, remove_rewritten, rewriting
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.units import bundled
 from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, ExportResult, LogToExport
+from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, NotedLog
 from logkeep.kafka.record.dataset_version import FOLDER
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
@@ -84,6 +84,8 @@ class PreparedExport:
     """What the dataset has of each log; nothing of those that are written anew."""
     dropped: tuple[Finding, ...] = ()
     """What those lose, because the source has it no longer."""
+    removed: tuple[Finding, ...] = ()
+    """Logs that lost files since the last run: the source may have less of them."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ class DatasetExport:
         noted = {log: note for log, note in _noted(document).items() if log.topic not in self.options.rewrite}
         ends = {each.log: self._end(each.log, document) for each in facts.logs}
         plan, dropped = plan_export(facts, ends, noted, url), self._dropped(facts, document)
-        return PreparedExport(document, wanted, facts, plan, ends, tuple(dropped))
+        return PreparedExport(document, wanted, facts, plan, ends, tuple(dropped), tuple(_removed(plan, noted)))
 
     def _dropped(self, facts: ExportableLogs, document: DatasetDocument | None) -> list[Finding]:
         noted = {log: note for log, note in _noted(document).items() if log.topic in self.options.rewrite}
@@ -240,26 +242,9 @@ class DatasetExport:
             last = _last(each, done.get(each.log))
             own = committed.get(each.log, {}) if last >= 0 else {}
             positions = {group: min(offset, last + 1) for group, offset in own.items()}
-            if self._positions.get(each.log) != positions:
+            if not each.joined or self._positions.get(each.log) != positions:
                 self.form.put_groups(beside if each.log.topic in self.options.rewrite else target, each.log, positions)
                 self._positions[each.log] = positions
-
-    def _removed(self, prepared: PreparedExport) -> Iterator[Finding]:
-        """Logs that ended further behind after the last run: its files were deleted, and the source may have less."""
-        noted = _noted(prepared.document)
-        for each in prepared.plan.logs:
-            note = noted.get(each.log)
-            if note is None or note.last <= each.last or each.log.topic in self.options.rewrite:
-                continue
-            there = f"it ended at offset {each.last}" if each.last >= 0 else "it had none"
-            yield Finding(
-                code=REMOVED,
-                severity=Severity.WARNING,
-                where=str(each.log),
-                what=f"the last run left records up to offset {note.last}, and {there}: files were deleted or damaged; "
-                f"this run read again from offset {each.start}",
-                remedy="`logkeep kafka dataset verify` shows what is missing; what the source has no longer is lost",
-            )
 
     def _noted_down(
         self, source: ExportSource, prepared: PreparedExport, done: Mapping[DatasetLog, ExportedLog]
@@ -283,12 +268,12 @@ class DatasetExport:
         return document, ExportDone(
             prepared,
             logs,
-            tuple(_holes(prepared.plan.logs, done)),
+            tuple(holes_of(prepared.plan.logs, done)),
             (
                 *prepared.dropped,
-                *self._removed(prepared),
+                *prepared.removed,
                 *unproven_findings(judged),
-                *_not_held(logs),
+                *not_held_findings(not_held_counts(logs)),
                 *_uncounted(logs),
             ),
         )
@@ -296,6 +281,23 @@ class DatasetExport:
 
 def _noted(document: DatasetDocument | None) -> dict[DatasetLog, NotedLog]:
     return document.noted if document is not None else {}
+
+
+def _removed(plan: ExportPlan, noted: Mapping[DatasetLog, NotedLog]) -> Iterator[Finding]:
+    """Logs that ended further behind after the last run. `noted`: without those that are written anew."""
+    for each in plan.logs:
+        note = noted.get(each.log)
+        if note is None or note.last <= each.last:
+            continue
+        there = f"it ended at offset {each.last}" if each.last >= 0 else "it had none"
+        yield Finding(
+            code=REMOVED,
+            severity=Severity.WARNING,
+            where=str(each.log),
+            what=f"the last run left records up to offset {note.last}, and {there}: files were deleted or damaged; "
+            f"this run reads again from offset {each.start}",
+            remedy="`logkeep kafka dataset verify` shows what is missing; what the source has no longer is lost",
+        )
 
 
 def _last(planned: LogToExport, done: ExportedLog | None) -> int:
@@ -328,7 +330,8 @@ def _note(
     )
 
 
-def _holes(logs: Collection[LogToExport], done: Mapping[DatasetLog, ExportedLog]) -> list[str]:
+def holes_of(logs: Collection[LogToExport], done: Mapping[DatasetLog, ExportedLog]) -> list[str]:
+    """Offsets that the source has no longer; before the logs are read, as far as they are known."""
     found = []
     for each in logs:
         spans = set(each.lost)
@@ -339,11 +342,15 @@ def _holes(logs: Collection[LogToExport], done: Mapping[DatasetLog, ExportedLog]
     return found
 
 
-def _not_held(logs: Collection[ExportedLog]) -> list[Finding]:
-    counts: dict[tuple[str, str], int] = {}
+def not_held_counts(logs: Iterable[ExportedLog]) -> Counter[tuple[str, str]]:
+    """How many records have something that the format has no place for, by topic and kind."""
+    counts: Counter[tuple[str, str]] = Counter()
     for each in logs:
-        for kind, count in each.not_held.items():
-            counts[each.topic, kind] = counts.get((each.topic, kind), 0) + count
+        counts.update({(each.topic, kind): count for kind, count in each.not_held.items()})
+    return counts
+
+
+def not_held_findings(counts: Mapping[tuple[str, str], int]) -> list[Finding]:
     return [
         Finding(
             code=NOT_HELD,

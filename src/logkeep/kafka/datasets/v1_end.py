@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from logkeep.errors import Damaged, ObjectMissing, TargetUnsafe
+from logkeep.errors import Damaged, FormatTooNew, ObjectMissing, TargetUnsafe, UsageError
 from logkeep.formats.datasets.kafka_backup_v1 import (
     ENTRY_BYTES,
     MAGIC,
     ListedSegment,
-    parse_partition_index,
     partition_index_name,
     segment_name,
 )
-from logkeep.kafka.datasets.formats import DatasetLog
+from logkeep.formats.datasets.kafka_backup_v1_reader import listed_segments
 from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.record.dataset_document import DatasetLog
 
 RECORDS, INDEX = "_records", "_index"
 REINDEX: Final = "`logkeep kafka dataset verify` says what is wrong; or write to an empty directory"
@@ -74,16 +74,16 @@ def find_v1_end(target: DatasetTarget, log: DatasetLog) -> V1End:
             raise TargetUnsafe("it has segments but no partition index", subject=f"{target.url}/{name}", remedy=REINDEX)
         return V1End(0, index=data)
     try:
-        index = parse_partition_index(data, name)
-    except Damaged as error:
+        found, torn = listed_segments(data, log.partition, name)
+    except (Damaged, FormatTooNew, UsageError) as error:
         raise TargetUnsafe(error.what, subject=f"{target.url}/{name}", remedy=REINDEX) from error
-    last_start = index.segments[-1].start if index.segments else -1
-    final = _end_of(target, log, index.segments[-1]) if index.segments else None
-    if index.segments and final is None:
-        raise _unsafe(target, log, index.segments[-1], "is listed, but has no whole record")
+    listed = [ListedSegment(segment_name(log.partition, each.named), each.first) for each in found[-1:]]
+    last_start = listed[0].start if listed else -1
+    final = _end_of(target, log, listed[0]) if listed else None
+    if listed and final is None:
+        raise _unsafe(target, log, listed[0], "is listed, but has no whole record")
     later = [ListedSegment(stored[start], start) for start in sorted(stored) if start > last_start]
-    torn = len(data) > index.whole_bytes
-    end = V1End(index.whole_bytes, final, torn=torn, index=data, start=min(stored, default=None))
+    end = V1End(len(data) - torn, final, torn=torn > 0, index=data, start=min(stored, default=None))
     return _with_later(target, log, end, later)
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.logs.read_times import ReadTimes
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.record.documents import AclRecord, GroupRecord, QuotaRecord, TopicRecord
 from logkeep.model.clock_time import ClockTime
 from logkeep.model.ranges import Range

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 AVRO, PARQUET, TRIVADIS = "avro", "parquet", "trivadis"
+OVERLAPPING = "overlapping-records"
 _DOCUMENTED = re.compile(r"topics/([^/]+)/partition=(\d{1,10})/([^/]+)\+(\d{1,10})-(\d{1,20})\.(data|parquet)")
 _EMPTY = re.compile(r"topics/([^/]+)/partition=(\d{1,10})/_empty")
 _REAL = re.compile(r"([^/]+)/(?:([^/]+)/)?(\d{1,10})/[^/]+-(\d{15,19})\.avro")
@@ -73,7 +74,7 @@ class FilesPartitionReader:
             for batch in self._file(info, notes):
                 offsets = numbers(batch, "offset")
                 known = int(offsets.searchsorted(last, "right"))
-                notes.add("overlapping-records", known, info.name)
+                notes.add(OVERLAPPING, known, info.name)
                 last = max(last, int(offsets[-1]))
                 wanted = max(known, int(offsets.searchsorted(start)))
                 if wanted < len(offsets):

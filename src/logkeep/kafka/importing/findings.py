@@ -15,6 +15,7 @@ _TEXTS = {
     "index-inconsistent": (_W, "place", "where an index does not fit its records; they were read without it"),
     "partition-index-torn": (_W, "byte", "of a torn entry at the end of the partition index"),
     "segments-expired": (_W, "segment", "at the beginning of the partition that are listed and were removed"),
+    "start-missing": (_W, "offset", "at the beginning, of files that the dataset had; no `prune` has deleted them"),
     "segment-not-listed": (_W, "segment", "that no partition index lists; read all the same"),
     "overlapping-records": (_W, "record", "that several segments hold; the first one is imported"),
     "markers": (_W, "record", "that are transaction markers, or look like one; the tool archived them as records"),
@@ -27,13 +28,17 @@ _TEXTS = {
 """Severity, what is counted, and what it means."""
 
 
+def doubt_text(code: str, count: int) -> tuple[Severity, str]:
+    severity, unit, what = _TEXTS[code]
+    return severity, f"{plural(count, unit)} {what}"
+
+
 def doubt_findings(surveys: Iterable[PartitionSurvey]) -> Iterator[Finding]:
     for each in surveys:
         where = f"{each.topic}/{each.partition}"
         for doubt in each.doubts:
-            severity, unit, what = _TEXTS[doubt.code]
-            text = f"{plural(doubt.count, unit)} {what}; the first: {doubt.first}"
-            yield Finding(code=doubt.code, severity=severity, where=where, what=text)
+            severity, text = doubt_text(doubt.code, doubt.count)
+            yield Finding(code=doubt.code, severity=severity, where=where, what=f"{text}; the first: {doubt.first}")
         if each.unarchived:
             what = (
                 f"{plural(each.unarchived, 'record')} at offsets that an earlier import archived without a record; "

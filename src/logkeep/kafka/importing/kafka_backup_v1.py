@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from logkeep.errors import Damaged
+from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.datasets import kafka_backup_v1_reader as v1
+from logkeep.formats.datasets.kafka_backup_v1 import segment_name
 from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic, PartitionReader, ReadNotes
 from logkeep.kafka.importing.v1_segment import V1SegmentReader
 from logkeep.kafka.record.import_label import ToolLabel
@@ -89,7 +90,8 @@ class V1PartitionReader:
         where = f"{self.topic}, partition {self.partition}"
         notes.add(TORN_INDEX, self.torn_index_bytes, where)
         there = [i for i, s in enumerate(self.segments) if s.segment]
-        notes.add(EXPIRED, sum(s.segment is None for s in self.segments[: there[0]]) if there else 0, where)
+        first = there[0] if there else len(self.segments)
+        notes.add(EXPIRED, sum(s.segment is None for s in self.segments[:first]), where)
         listed = any(s.first >= 0 for s in self.segments)
         unlisted = [s.segment for s in self.segments if s.segment and s.first < 0] if listed else []
         notes.add(UNLISTED, len(unlisted), unlisted[0].records if unlisted else "")
@@ -149,15 +151,26 @@ def _once(files: dict[int, ObjectInfo], start: int, info: ObjectInfo) -> None:
 
 
 def v1_partition(store: Store, topic: str, number: int, files: V1Files) -> V1PartitionReader:
+    """The partition as it was listed, up to a segment that a writer has begun since: its index may be newer."""
     entries, torn = list[v1.IndexedSegment](), 0
     if files.listing is not None:
         entries, torn = v1.listed_segments(store.get(files.listing.name, _INDEX_LIMIT), number, files.listing.name)
     first = {e.named: e.first for e in entries}
-    segments = tuple(
-        ListedReader(start, _segment(store, files, start), first.get(start, -1))
-        for start in sorted({*files.records, *first})
-    )
+    found = {start: _segment(store, files, start) for start in files.records}
+    there = {start: segment for start, segment in found.items() if segment is not None}
+    oldest = min(there, default=-1)
+    absent = (start for start in sorted(first) if start not in there and start > oldest)
+    begun = next((start for start in absent if _is_there(store, topic, number, start)), None)
+    starts = sorted(start for start in {*there, *first} if begun is None or start < begun)
+    segments = tuple(ListedReader(start, there.get(start), first.get(start, -1)) for start in starts)
     return V1PartitionReader(topic, number, segments, torn)
+
+
+def _is_there(store: Store, topic: str, number: int, start: int) -> bool:
+    try:
+        return store.head(f"{topic}/{segment_name(number, start)}_records").size > 0
+    except ObjectMissing:
+        return False
 
 
 def _segment(store: Store, files: V1Files, start: int) -> V1SegmentReader | None:

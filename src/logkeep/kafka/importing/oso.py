@@ -6,12 +6,12 @@ spells, and the file is looked up in the listing: a renamed or copied directory 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from logkeep.errors import Damaged, UsageError
+from logkeep.errors import Damaged, ObjectMissing, UsageError
 from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic, ReadNotes
 from logkeep.kafka.record.import_label import ToolLabel
 from logkeep.model.findings import Finding, Severity
@@ -84,6 +84,8 @@ class OsoSegmentFile:
     start: int
     end: int
     """Offsets that it covers, `[start, end)`."""
+    name: str
+    """Of its file, below the manifest's directory; empty if the tool says that it removed it."""
     file: ObjectInfo | None
     most_bytes: int
 
@@ -164,7 +166,7 @@ def open_oso(store: Store, objects: Sequence[ObjectInfo]) -> DatasetReader:
     manifest = _read(store, found[0], _Manifest)
     files = {i.name.removeprefix(root): i for i in objects if i.name.startswith(f"{root}topics/")}
     partitions = tuple(
-        _partition(store, topic, each, files)
+        _partition(store, topic, each, files, root)
         for topic in manifest.topics
         for each in sorted(topic.partitions, key=lambda p: p.partition_id)
     )
@@ -203,11 +205,15 @@ def _topic(topic: _Topic) -> DatasetTopic:
     return DatasetTopic(topic.name, count, factor, topic.configurations or {})
 
 
-def _partition(store: Store, topic: _Topic, found: _Partition, files: Mapping[str, ObjectInfo]) -> OsoPartitionReader:
+def _partition(
+    store: Store, topic: _Topic, found: _Partition, files: Mapping[str, ObjectInfo], root: str
+) -> OsoPartitionReader:
     where = f"{topic.name}/{found.partition_id}"
     if not 0 <= found.partition_id < 1_000_000:
         raise Damaged("an impossible number of a partition", subject=where, remedy=_REMEDY)
     segments = sorted((_file(topic.name, found.partition_id, s, files) for s in found.segments), key=lambda s: s.start)
+    last = max((s.start for s in segments if s.file), default=-1)
+    segments = [_newer(store, root, s) if s.start > last else s for s in segments]
     gaps = tuple(
         (*_range(g.start_offset, g.end_offset, where), f"the tool lost it: {g.reason or 'unknown'}"[:200])
         for g in found.gaps
@@ -229,7 +235,15 @@ def _file(topic: str, partition: int, segment: _Segment, files: Mapping[str, Obj
     span = _range(start, end + 1, named)
     size = segment.uncompressed_size
     most = LARGEST_SEGMENT_BYTES if size is None else min(max(size, 0), LARGEST_SEGMENT_BYTES)
-    return OsoSegmentFile(*span, None if segment.pruned else files.get(named), most)
+    return OsoSegmentFile(*span, "" if segment.pruned else named, None if segment.pruned else files.get(named), most)
+
+
+def _newer(store: Store, root: str, segment: OsoSegmentFile) -> OsoSegmentFile:
+    """The tool may have written segments after the listing, and before the manifest was read."""
+    try:
+        return replace(segment, file=store.head(f"{root}{segment.name}")) if segment.name else segment
+    except ObjectMissing:
+        return segment
 
 
 def _range(start: int, end: int, where: str) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from logkeep.errors import UsageError
+from logkeep.kafka.record.dataset_document import DatasetLog, NotedLog
 from logkeep.kafka.record.documents import GroupRecord
 from logkeep.kafka.record.import_label import Doubt, ToolLabel
 from logkeep.model.findings import Finding
@@ -20,6 +21,12 @@ from logkeep.model.segments import Position
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+GONE = "the dataset had files with these, and they are not there"
+GONE_AT_END = "the dataset had these, and they are not there"
+START_MISSING = "start-missing"
+"""Code of a doubt: files are missing at the start, and `prune` has not deleted them."""
 
 
 @dataclass(frozen=True)
@@ -83,25 +90,16 @@ class PartitionReader(Protocol):
 
 
 @dataclass(frozen=True)
-class LogNote:
-    """What the writer of a dataset noted about a log at the end of a run. A later run may have failed since."""
+class LostPartition:
+    """A partition without a file."""
 
-    last: int
-    covered: int = -1
-    """Everything below is in the dataset, while it ends with the record `last`; -1: not known."""
-    lost: tuple[tuple[int, int], ...] = ()
-    """Ranges that the source removed before they were exported."""
-    pending: tuple[tuple[int, int], ...] = ()
-    """The same, of a run that had begun: each counts if a record follows."""
+    topic: str
+    partition: int
+    size_bytes: int = 0
+    span: Range | None = None
 
-    def lost_between(self, first: int, last: int) -> tuple[tuple[int, int], ...]:
-        """What is lost of a dataset with these records (-1: none). What is before the first one was pruned."""
-        known = [span for span in self.lost if span[1] <= last or self.last == last]
-        known += [span for span in self.pending if span[1] <= last]
-        return tuple(dict.fromkeys(span for span in known if span[1] > first))
-
-    def covered_after(self, last: int) -> int:
-        return self.covered if self.last == last else -1
+    def records(self, notes: ReadNotes, start: int = 0) -> "Iterator[pa.RecordBatch]":
+        yield from ()
 
 
 @dataclass(frozen=True)
@@ -117,8 +115,8 @@ class DatasetReader:
     """About files besides those of records."""
     known_groups: tuple[GroupRecord, ...] = ()
     """Groups with everything that was committed, where the dataset has it; they count instead of `groups`."""
-    notes: Mapping[tuple[str, int], LogNote] = field(default_factory=dict)
-    """By topic and partition."""
+    notes: Mapping[DatasetLog, NotedLog] = field(default_factory=dict)
+    """What the writer of the dataset noted."""
     cluster_id: str = ""
     """Of the cluster that was archived, where something says it."""
 

@@ -1,14 +1,17 @@
 """Recognises a dataset by its names and bytes, and opens its reader."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+
+import msgspec
 
 from logkeep.errors import UnsafeName, UsageError
 from logkeep.formats.datasets.kafka_backup_v1_reader import file_name
 from logkeep.kafka.importing import files, kafka_backup_v1, oso
-from logkeep.kafka.importing.dataset_document import with_document
 from logkeep.kafka.importing.plan import check_topic_name
-from logkeep.kafka.importing.reader import DatasetReader
+from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic
+from logkeep.kafka.record.dataset_document import DatasetDocument, noted_in_both, read_dataset_document
 from logkeep.kafka.record.dataset_exchange import refuse_exchanging
 from logkeep.store.base import ObjectInfo, Store
 
@@ -40,13 +43,17 @@ def open_dataset(store: Store, wanted: str = AUTO) -> DatasetReader:
     Raises UsageError for another thing, FormatTooNew for a later version, Damaged or UnsafeName for links and for names
     that lead elsewhere.
     """
-    return open_listed(store, listed_objects(store), wanted)
+    return open_listed(store, *listed_dataset(store), wanted)
 
 
-def open_listed(store: Store, objects: Sequence[ObjectInfo], wanted: str = AUTO) -> DatasetReader:
-    """The same for objects that are listed already."""
-    refuse_exchanging(store, objects)
+def open_listed(
+    store: Store, objects: Sequence[ObjectInfo], document: DatasetDocument | None, wanted: str = AUTO
+) -> DatasetReader:
+    """The same for a dataset that is listed already."""
+    said = document.format if document is not None and wanted == AUTO else ""
     fitting = [name for name, (fits, _) in _FORMATS.items() if wanted in {AUTO, name} and fits(objects)]
+    if said in _FORMATS:  # also of a dataset without a record
+        fitting = [said]
     if len(fitting) > 1:
         raise UsageError(
             f"it looks like {' and '.join(fitting)}", subject=store.url, remedy="name one of them with --format"
@@ -57,14 +64,46 @@ def open_listed(store: Store, objects: Sequence[ObjectInfo], wanted: str = AUTO)
             subject=store.url,
             remedy="name the directory or prefix that the tool wrote to",
         )
-    reader = with_document(_FORMATS[fitting[0]][1](store, objects), store, objects)
+    reader = _FORMATS[fitting[0]][1](store, objects)
+    reader = _with_document(reader, document) if document is not None else reader
     for topic in reader.topics:
         check_topic_name(topic.name)
     return reader
 
 
-def listed_objects(store: Store) -> list[ObjectInfo]:
-    """All objects of a dataset. Raises UnsafeName for links and for names that lead elsewhere."""
+def _with_document(reader: DatasetReader, document: DatasetDocument) -> DatasetReader:
+    """With configs, numbers of partitions, commits and lost ranges."""
+    known = {each.name: each for each in document.topics}
+    topics = (
+        DatasetTopic(t.name, known[t.name].partitions, known[t.name].replication_factor, known[t.name].configs)
+        if t.name in known
+        else t
+        for t in reader.topics
+    )
+    unknown = ("leader epochs, producers and transactions",)
+    return replace(
+        reader,
+        label=msgspec.structs.replace(reader.label, tool="Logkeep", unknown=unknown),
+        topics=tuple(topics),
+        known_groups=document.groups,
+        notes=document.noted,
+        cluster_id=document.cluster_id or reader.cluster_id,
+    )
+
+
+def listed_dataset(store: Store) -> tuple[list[ObjectInfo], DatasetDocument | None]:
+    """All objects of a dataset, and what its document says of them.
+
+    Raises UnsafeName for links and for names that lead elsewhere, Locked while topics are being exchanged, Damaged and
+    FormatTooNew for the document.
+    """
+    before = read_dataset_document(store)
+    objects = _listed_objects(store)
+    refuse_exchanging(store, objects)
+    return objects, noted_in_both(before, read_dataset_document(store))
+
+
+def _listed_objects(store: Store) -> list[ObjectInfo]:
     foreign = list[str]()
     objects = list(store.list("", foreign=foreign))
     if foreign:

@@ -15,16 +15,17 @@ from logkeep.kafka.backup.continuity.archived_batch import by_log, rows_in
 from logkeep.kafka.backup.findings import damage_findings
 from logkeep.kafka.backup.plan import Plan
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, CopyResult
-from logkeep.kafka.client.topology import TopicPartition, is_internal
+from logkeep.kafka.client.topology import is_internal
 from logkeep.kafka.importing.findings import count_findings, doubt_findings
 from logkeep.kafka.importing.groups import group_records
 from logkeep.kafka.importing.import_task import import_ranges
-from logkeep.kafka.importing.plan import ImportPlan, bundles, plan_import, topic_id, unit_name
-from logkeep.kafka.importing.reader import DatasetReader
+from logkeep.kafka.importing.plan import ImportPlan, bundles, check_topic_name, plan_import, topic_id, unit_name
+from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic, LostPartition
 from logkeep.kafka.importing.survey_task import survey_partition
 from logkeep.kafka.importing.values import DatasetSurveyUnit, ImportUnit, PartitionSurvey
 from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.log_traits import LogTraits, all_joined
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, check_consistent, same_cluster
 from logkeep.kafka.record.import_label import ImportedPartition, put_label
 from logkeep.kafka.record.stored_record import last_record, put_record
@@ -134,16 +135,12 @@ class KafkaImport:
         folded = read_chain(self.place)
         check_wanted(options.wanted_id, folded.last_id)
         check_source(self.place, KIND, self.identity)
-        reader = _selected(self.reader, options)
+        reader = _selected(_with_lost_partitions(self.reader), options)
         ids = {t.name: topic_id(reader.label.format, self.place.source, t.name) for t in reader.topics}
         last = last_record(self.place, folded)
         archived = self._archived(folded, last, ids)
-        units = [
-            DatasetSurveyUnit(
-                p, archived.get(TopicPartition(p.topic, p.partition)), reader.notes.get((p.topic, p.partition))
-            )
-            for p in reader.partitions
-        ]
+        logs = [(DatasetLog(p.topic, p.partition), p) for p in reader.partitions]
+        units = [DatasetSurveyUnit(p, archived.get(log), reader.notes.get(log)) for log, p in logs]
         surveys = engine.map(
             survey_partition, units, PartitionSurvey, label="read the dataset", weight=lambda u: u.size_bytes
         )
@@ -154,13 +151,13 @@ class KafkaImport:
 
     def _archived(
         self, folded: Folded, last: ClusterRecord | None, ids: Mapping[str, str]
-    ) -> dict[TopicPartition, ScanRange]:
+    ) -> dict[DatasetLog, ScanRange]:
         """What is archived of each log of the dataset."""
         if last is None:
             return {}
         rows = by_log(rows_in(self.place, folded.completed[-1]).to_segments())
         return {
-            TopicPartition(r.topic, r.partition): _scan(self.place, r, rows.get(r.log, []))
+            DatasetLog(r.topic, r.partition): _scan(self.place, r, rows.get(r.log, []))
             for r in last.logs
             if ids.get(r.topic) == r.history and r.start < r.end
         }
@@ -213,6 +210,20 @@ class KafkaImport:
             acls=None,
             quotas=(),
         )
+
+
+def _with_lost_partitions(reader: DatasetReader) -> DatasetReader:
+    """Also partitions of which a run noted records, and no file is there. Raises UsageError for hostile names."""
+    there = {(p.topic, p.partition) for p in reader.partitions}
+    lost = [log for log, note in reader.notes.items() if note.last >= 0 and log not in there]
+    names = {log.topic for log in lost} - {t.name for t in reader.topics}
+    for name in names:
+        check_topic_name(name)
+    return replace(
+        reader,
+        topics=(*reader.topics, *map(DatasetTopic, sorted(names))),
+        partitions=(*reader.partitions, *(LostPartition(*log) for log in lost)),
+    )
 
 
 def _selected(reader: DatasetReader, options: ImportOptions) -> DatasetReader:

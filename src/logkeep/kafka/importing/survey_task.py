@@ -4,7 +4,7 @@ It finds what cannot be read, what is doubtful and what is lost, and compares re
 """
 
 from logkeep.errors import Damaged
-from logkeep.kafka.importing.reader import LogNote, ReadNotes
+from logkeep.kafka.importing.reader import GONE, GONE_AT_END, START_MISSING, ReadNotes
 from logkeep.kafka.importing.values import DatasetSurveyUnit, PartitionSurvey
 from logkeep.model.work import Progress
 
@@ -12,9 +12,11 @@ from logkeep.model.work import Progress
 def survey_partition(unit: DatasetSurveyUnit, progress: Progress) -> PartitionSurvey:
     """Read a partition. Raises what its reader raises for a dataset that cannot be used."""
     from logkeep.formats.datasets.binary_spans import numbers  # noqa: PLC0415 - pyarrow loads late
+    from logkeep.kafka.importing.noted_files import NotedFiles  # noqa: PLC0415
     from logkeep.kafka.importing.overlap import ArchivedOverlap  # noqa: PLC0415
 
-    reader, notes = unit.reader, ReadNotes()
+    reader, notes, note = unit.reader, ReadNotes(), unit.note
+    files = NotedFiles(note.starts if note is not None else ())
     overlap = ArchivedOverlap(unit.archived) if unit.archived is not None else None
     first, last, records = -1, -1, 0
     for batch in reader.records(notes):
@@ -27,19 +29,23 @@ def survey_partition(unit: DatasetSurveyUnit, progress: Progress) -> PartitionSu
                 subject=f"{reader.topic}, partition {reader.partition}, after offset {last}",
                 remedy="the dataset is damaged, or holds two of them; nothing was imported",
             )
+        for begin, end in files.missing_before(offsets):
+            notes.lose(begin, end, GONE)
         first, last, records = int(offsets[0]) if first < 0 else first, int(offsets[-1]), records + batch.num_rows
         if overlap is not None:
             overlap.compare(batch)
         progress(batch.nbytes)
-    noted = unit.note if unit.note is not None else LogNote(last)
-    for lost in noted.lost_between(first, last):
+    for lost in note.lost_between(first, last) if note is not None else ():
         notes.lose(*lost, "the source removed it before it was exported")
+    if note is not None and note.last > last:
+        notes.lose(files.first if first < 0 else last + 1, note.last + 1, GONE_AT_END)
+    notes.add(START_MISSING, files.missing_at_start(first), f"offset {files.first}")
     start, end = _span(first, last, reader.span.start if reader.span else -1, reader.span.end if reader.span else -1)
     return PartitionSurvey(
         topic=reader.topic,
         partition=reader.partition,
         start=min([start, *(g.start for g in notes.lost)]) if end or not notes.lost else notes.lost[0].start,
-        end=max([end, noted.covered_after(last) if records else 0, *(g.end for g in notes.lost)]),
+        end=max([end, note.covered_after(last) if note is not None and records else 0, *(g.end for g in notes.lost)]),
         records=records,
         size_bytes=reader.size_bytes,
         gaps=tuple(sorted(notes.lost)),

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from logkeep.kafka.importing.reader import DatasetGap, LogNote, PartitionReader
+from logkeep.kafka.importing.reader import DatasetGap, PartitionReader
+from logkeep.kafka.record.dataset_document import NotedLog
 from logkeep.kafka.record.import_label import Doubt
 from logkeep.kafka.scan.values import ScanRange
 from logkeep.model.segments import LogName
@@ -17,7 +18,7 @@ class DatasetSurveyUnit:
 
     reader: PartitionReader
     archived: ScanRange | None = None
-    note: LogNote | None = None
+    note: NotedLog | None = None
 
     @property
     def size_bytes(self) -> int:

@@ -101,5 +101,5 @@ def exchange_under_way(journal: ExchangeDocument, url: str) -> Locked:
     return Locked(
         f"{journal.owner} {what}",
         subject=url,
-        remedy=f"wait for it; if it was killed, the next run takes over: {_TAKEN_OVER}",
+        remedy=f"wait for it; if it was killed, the next run may write: {_TAKEN_OVER}",
     )

@@ -2,6 +2,8 @@
 
 import json
 import signal
+from contextlib import closing
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -13,13 +15,19 @@ from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as Log
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.errors import TargetUnsafe
+from logkeep.errors import ClusterUnreachable, TargetUnsafe
+from logkeep.kafka.client.fetch import FetchLimits
+from logkeep.kafka.client.retry import ProgressBackoff
+from logkeep.kafka.datasets.sources.records_of_cluster import ClusterRecords, OpenClusterRecords
+from logkeep.kafka.datasets.values import ExportableLog, LogToExport, ReadCounts
+from logkeep.kafka.logs.live import LiveLogs
 from tests.support.cli.filled_repository import Filled
 from tests.support.cli.processes import logkeep
 from tests.support.kafka.cleaned_topics import CleanedTopic
 from tests.support.kafka.client_readers import read_whole
 from tests.support.kafka.dataset_exports import Datasets, as_read
 from tests.support.kafka.follow_process import following
+from tests.support.kafka.plain_client import PlainBrokers, PlainConnection
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.kafka.v1_reader import groups, records, segments
 from tests.support.kafka.whole_backups import Archive
@@ -64,6 +72,52 @@ def _commit(kafka: EmbeddedKafka, group: str, *offsets: TopicPartition) -> None:
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group, "enable.auto.commit": False})
     consumer.commit(offsets=list(offsets), asynchronous=False)
     consumer.close()
+
+
+@dataclass(frozen=True)
+class _Counted(PlainBrokers):
+    connected: list[int] = field(default_factory=list)
+    failures: list[ClusterUnreachable] = field(default_factory=list)
+
+    def connect(self, broker: int) -> PlainConnection:
+        if self.failures:
+            raise self.failures.pop()
+        self.connected.append(broker)
+        return super().connect(broker)
+
+
+def _values(opened: OpenClusterRecords, log: ExportableLog) -> list[bytes]:
+    planned = LogToExport(log, log.start, joined=False)
+    batches = opened.read(planned, log.start, ReadCounts(), lambda _: None)
+    return [value for batch in batches for value in batch.column("value").to_pylist()]
+
+
+def test_the_logs_of_a_unit_are_read_over_the_same_connections(
+    kafka: EmbeddedKafka, topics: Matrix, dataset: Datasets
+) -> None:
+    topic = topics.create(f"exported-{next(_numbers)}", 5)
+    for partition in range(5):
+        _write(topics, topic, partition, partition)
+    logs, brokers = dataset.cluster_source(topic).facts.logs, _Counted("127.0.0.1", kafka.port)
+    with ClusterRecords(brokers, committed=True).opened() as opened:
+        found = [_values(opened, log) for log in logs]
+    assert found == [[b"value %d" % i for i in range(partition)] for partition in range(5)]
+    assert len(brokers.connected) == 2, "one is read while the records of the other are in use"
+
+
+def test_a_log_may_fail_after_the_last_one_took_long(kafka: EmbeddedKafka, topics: Matrix, dataset: Datasets) -> None:
+    topic = topics.create(f"exported-{next(_numbers)}", 2)
+    for partition in range(2):
+        _write(topics, topic, 3, partition)
+    first, second = dataset.cluster_source(topic).facts.logs
+    brokers, now = _Counted("127.0.0.1", kafka.port), [0.0]
+    backoff = ProgressBackoff(lambda _: None, lambda: now[0])
+    with closing(LiveLogs(brokers, -1, FetchLimits(committed=True), backoff, 2)) as logs:
+        opened = OpenClusterRecords(ClusterRecords(brokers, committed=True), brokers, logs, backoff)
+        assert len(_values(opened, first)) == 3
+        now[0] += 10_000
+        brokers.failures.extend([ClusterUnreachable("not now")] * 6)
+        assert len(_values(opened, second)) == 3
 
 
 def test_a_dataset_is_continued_from_its_own_end_and_then_nothing_is_read(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logkeep.errors import Damaged
+from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.datasets.arrow import SCHEMA
 from logkeep.formats.datasets.kafka_backup_v1 import (
     MAGIC,
@@ -15,10 +15,10 @@ from logkeep.formats.datasets.kafka_backup_v1 import (
     encode,
     encode_groups,
     group_file,
-    parse_partition_index,
     partition_index_name,
     segment_name,
 )
+from logkeep.formats.datasets.kafka_backup_v1_reader import listed_segments
 from tests.support.kafka.arrow_rows import ArrowRow, record_batch
 from tests.support.kafka.v1_reader import V1Record, records
 
@@ -78,25 +78,24 @@ def test_groups_are_one_line_of_json() -> None:
 def test_the_bytes_of_a_partition_index() -> None:
     data = MAGIC + ListedSegment("seg", 500).encoded()
     assert data.hex() == "010000000373656700000000000001f4"
-    assert parse_partition_index(data, "x").segments == (ListedSegment("seg", 500),)
 
 
 def test_a_torn_partition_index_is_read_up_to_its_last_whole_entry() -> None:
-    first, second = ListedSegment("a", 1), ListedSegment("bb", 2**40)
+    first, second = (ListedSegment(segment_name(3, start), start) for start in (1, 2**40))
     whole = MAGIC + first.encoded() + second.encoded()
     for size in range(1, len(whole)):
-        found = parse_partition_index(whole[:size], "x")
+        found, torn = listed_segments(whole[:size], 3, "x")
         expected = (first,) if size >= len(MAGIC + first.encoded()) else ()
-        assert found.segments == expected
-        assert found.whole_bytes == len(MAGIC + b"".join(s.encoded() for s in expected))
+        assert [each.first for each in found] == [each.start for each in expected]
+        assert size - torn == len(MAGIC + b"".join(s.encoded() for s in expected))
 
 
 @pytest.mark.parametrize(
     "bad", [b"", b"\x02", b"\x01\xff\xff\xff\xff", b"\x01\x7f\xff\xff\xff", b"\x01\0\0\0\x01\xff" + b"\0" * 8]
 )
 def test_what_is_no_partition_index_is_refused(bad: bytes) -> None:
-    with pytest.raises(Damaged):
-        parse_partition_index(bad, "x")
+    with pytest.raises((Damaged, FormatTooNew)):
+        listed_segments(bad, 3, "x")
 
 
 _BINARY = st.none() | st.binary(max_size=20)

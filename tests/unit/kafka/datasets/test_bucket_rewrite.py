@@ -14,10 +14,10 @@ from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.dataset_upkeep.verify import missing_records
 from logkeep.kafka.datasets.bucket_rewrite import held, removal_order
 from logkeep.kafka.datasets.documents import read_document
-from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.held_journal import TAKEN_OVER_AFTER_S
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.recognise import open_dataset
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.record.dataset_exchange import JOURNAL, ExchangeDocument, ExchangeState, read_journal
 from logkeep.repository.chain.owner import this_process
 from logkeep.store.base import Store

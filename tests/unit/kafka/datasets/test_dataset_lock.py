@@ -10,17 +10,22 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from logkeep.errors import Locked, StoreDenied, StoreUnreachable
+from logkeep.errors import Locked, StoreBusy, StoreDenied, StoreUnreachable
+from logkeep.kafka.dataset_upkeep.dataset import open_existing
+from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments
 from logkeep.kafka.dataset_upkeep.read_back import read_back
+from logkeep.kafka.dataset_upkeep.segments import segments_of
 from logkeep.kafka.dataset_upkeep.verify import missing_records
 from logkeep.kafka.datasets import held_journal
 from logkeep.kafka.datasets.dataset_lock import locked
 from logkeep.kafka.datasets.documents import read_document
 from logkeep.kafka.datasets.follow import retry_cures
-from logkeep.kafka.datasets.formats import DatasetLog
+from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.held_journal import CLOCK, TAKEN_OVER_AFTER_S, HeldJournal
+from logkeep.kafka.datasets.kafka_backup_v1 import KafkaBackupV1
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.values import LogToExport, ReadCounts
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.record.dataset_exchange import ExchangeDocument, ExchangeState, read_journal
 from logkeep.model.work import Progress
 from logkeep.repository.chain.owner import this_process
@@ -187,7 +192,7 @@ def test_no_file_of_a_run_that_was_taken_over_while_it_read(form: str, rewrite: 
 def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> "Commands":
     """Commands for a dataset in this store, with indexes that have to be written again."""
     store = begun(FORMS[0])
-    for name in ("o/index_partition_000", "o/segment_partition_000_from_offset_00000000000000000000_index"):
+    for name in ("o/index_partition_000", "o/segment_partition_000_from_offset_0000000000_index"):
         store.delete(name)
     commands = Commands(Here(tmp_path), store, monkeypatch)
     monkeypatch.setattr("logkeep.cli.verbs.kafka.datasets.existing_dataset.opened_store", lambda *_: commands.reached)
@@ -331,3 +336,53 @@ def test_a_clock_that_is_removed_meanwhile_means_that_the_owner_is_alive() -> No
         pass
     with locked(DatasetTarget(store)):
         pass
+
+
+def test_a_task_of_a_run_that_was_taken_over_removes_nothing() -> None:
+    """It took the index of a segment that the other run was writing for one that a killed run had left."""
+    store, name = begun(FORMS[0]), "o/segment_partition_000_from_offset_0000000004_index"
+
+    def overtaken() -> None:
+        with locked(DatasetTarget(store)) as held, locked(DatasetTarget(store)) as other:  # of this process, so at once
+            other.files.put(name, b"\x01")
+            KafkaBackupV1().writer(held.files, LOG, DatasetOptions(1))
+
+    with pytest.raises(Locked):
+        overtaken()
+    assert store.get(name, 10) == b"\x01"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_prune_that_may_not_delete_changes_nothing(form: str) -> None:
+    store = begun(form)
+    before = {info.name: info.version for info in store.list("")}
+
+    def plan(number: int, called: str, name: str) -> Fault | None:
+        return Fault(before=StoreDenied("no", subject=name)) if called == "delete" else None
+
+    target = DatasetTarget(FaultyStore(store, plan))
+    dataset = open_existing(target)
+    gone = [PrunedPartition(*log, segments[:2], 2, "") for log, segments in segments_of(dataset).items()]
+    with pytest.raises(StoreDenied):
+        list(delete_segments(target, dataset.document, gone))
+    assert {info.name: info.version for info in store.list("")} == before
+    assert list(delete_segments(DatasetTarget(store), dataset.document, gone))
+    is_whole(store)
+
+
+def test_a_store_that_is_too_slow_for_a_renewal_ends_the_run(now_s: list[float]) -> None:
+    """The renewals never ended, and nothing else was done."""
+    store, renewals = MemoryStore(), list[str]()
+
+    class Slow(DelegatingStore):
+        def replace(self, name: str, data: bytes, version: str) -> None:
+            self.inner.replace(name, data, version)
+            renewals.append(name)
+            now_s[0] += 31
+            assert len(renewals) < 100
+
+    journal = _held(Slow(store))
+    journal.check()
+    now_s[0] += 31
+    with pytest.raises(StoreBusy, match="renewals"):
+        journal.check()

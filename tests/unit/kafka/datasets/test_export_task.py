@@ -1,8 +1,9 @@
 """The task of an export, with records from a list: repeated attempts, and a log that lost its end and grew again."""
 
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,9 +11,10 @@ import pytest
 
 from logkeep.errors import TargetUnsafe
 from logkeep.kafka.datasets.export_task import ExportUnit, export_logs
-from logkeep.kafka.datasets.formats import DatasetLog, DatasetOptions
+from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.values import ExportableLog, LogToExport, ReadCounts
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.model.work import Progress
 from logkeep.store.local import LocalStore
 from tests.support.kafka.arrow_rows import ArrowRow, record_batch
@@ -105,3 +107,29 @@ def test_archived_logs_are_known_by_their_history(tmp_path: Path) -> None:
     exported(root, Listed(rows(0, 1)), 2, live=False)
     source = replace(Listed(rows(1, value=b"not read")), rows=[*rows(1, value=b"other"), *rows(2)])
     assert exported(root, source, 3, start=2, live=False) == 1
+
+
+@dataclass(frozen=True)
+class Watched(Listed):
+    """Notes how many of its batches are in memory when it makes the next one."""
+
+    alive: set[int] = field(default_factory=set)
+
+    def read(
+        self, planned: LogToExport, start: int, counts: ReadCounts, progress: Progress
+    ) -> Iterator[pa.RecordBatch]:
+        made: list[weakref.ref[pa.RecordBatch]] = []
+        for row in self.rows:
+            self.alive.add(sum(each() is not None for each in made))
+            yield _noted(record_batch([row]), made)
+
+
+def _noted(batch: pa.RecordBatch, made: list["weakref.ref[pa.RecordBatch]"]) -> pa.RecordBatch:
+    made.append(weakref.ref(batch))
+    return batch
+
+
+def test_a_batch_is_freed_before_the_next_one_is_made(tmp_path: Path) -> None:
+    source = Watched(rows(0, 1, 2, 3, 4))
+    assert exported(tmp_path / "d", source, 5) == 5
+    assert source.alive == {0}

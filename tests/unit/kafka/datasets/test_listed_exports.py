@@ -1,18 +1,22 @@
 """Runs of an export one after another, with records from a list: nothing is lost, mixed or forgotten."""
 
+import errno
+import shutil
 from pathlib import Path
 
 import pytest
 
-from logkeep.errors import TargetUnsafe, UsageError
+from logkeep.engine.inline import InlineEngine
+from logkeep.errors import StoreError, TargetUnsafe, UsageError
 from logkeep.kafka.dataset_upkeep.dataset import open_existing
 from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments
+from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.dataset_upkeep.segments import segments_of
 from logkeep.kafka.datasets.documents import read_document
-from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.importing.recognise import open_dataset
 from logkeep.kafka.importing.survey_task import survey_partition
 from logkeep.kafka.importing.values import DatasetSurveyUnit
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord
 from logkeep.model.findings import Severity
 from logkeep.store.local import LocalStore
@@ -115,7 +119,9 @@ def test_an_import_counts_lost_offsets_also_behind_the_document_and_not_what_was
         exports.run(ListedSource(longer, {LOG: rows(*range(10, 15))}, {LOG: (14, TargetUnsafe("network"))}))
     assert _surveyed(tmp_path / "d") == (0, 14, [(5, 10)])
     segments = segments_of(open_existing(exports.target))[LOG]
-    for _ in delete_segments(exports.target, [PrunedPartition("o", 0, segments[:6], 1, "")]):
+    for _ in delete_segments(
+        exports.target, read_document(exports.target), [PrunedPartition("o", 0, segments[:6], 1, "")]
+    ):
         pass
     assert _surveyed(tmp_path / "d") == (11, 14, [])
 
@@ -166,6 +172,27 @@ def _surveyed(root: Path) -> tuple[int, int, list[tuple[int, int]]]:
     """What an import finds: start, end and gaps."""
     reader = open_dataset(LocalStore(root))
     (partition,) = reader.partitions
-    unit = DatasetSurveyUnit(partition, None, reader.notes.get((partition.topic, partition.partition)))
+    unit = DatasetSurveyUnit(partition, None, reader.notes.get(DatasetLog(partition.topic, partition.partition)))
     found = survey_partition(unit, lambda _: None)
     return found.start, found.end, [(gap.start, gap.end) for gap in found.gaps]
+
+
+def test_a_file_system_without_locks_is_an_error_of_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as NFS without its lock daemon."""
+
+    def refused(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("logkeep.kafka.datasets.dataset_lock.fcntl.flock", refused)
+    with pytest.raises(StoreError, match="no locks"):
+        ListedExports(tmp_path / "d").add(exportable("o", 0, 0, 1), 0)
+
+
+def test_a_topic_that_is_deleted_between_two_rounds_gets_its_groups_again(tmp_path: Path) -> None:
+    exports = ListedExports(tmp_path / "d")
+    task, source = exports.task(), ListedSource(exportable_logs(exportable("o", 0, 0, 3)), {LOG: rows(0, 1, 2)})
+    task.run(source, lambda _: InlineEngine())
+    shutil.rmtree(tmp_path / "d" / "o")
+    task.run(source, lambda _: InlineEngine())
+    (found,) = read_back(exports.target)
+    assert (found.records, found.findings) == (3, ())

@@ -1,21 +1,29 @@
 """Files of Avro and Parquet datasets are noted: verify sees that one is missing in the middle, and nothing else."""
 
+import json
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from logkeep.errors import Damaged, TargetUnsafe
+from logkeep.engine.inline import InlineEngine
+from logkeep.errors import Damaged, LogkeepError, TargetUnsafe, UsageError
 from logkeep.kafka.dataset_upkeep.dataset import open_existing
 from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments
 from logkeep.kafka.dataset_upkeep.read_back import checked_partitions, read_back
 from logkeep.kafka.dataset_upkeep.segments import segments_of
 from logkeep.kafka.dataset_upkeep.verify import GAP, exit_code, missing_records
 from logkeep.kafka.datasets import rewrite
-from logkeep.kafka.datasets.documents import decode_document, put_document, read_document
-from logkeep.kafka.datasets.formats import DatasetLog
+from logkeep.kafka.datasets.documents import put_document, read_document
+from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.importing.recognise import open_dataset
+from logkeep.kafka.importing.run import ImportOptions, KafkaImport
+from logkeep.kafka.record.dataset_document import DatasetLog
+from logkeep.kafka.record.dataset_version import DOCUMENT
+from logkeep.model.time import random_token, utc_now
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.listed_exports import ListedExports, ListedSource, exportable, exportable_logs, rows
+from tests.support.kafka.whole_backups import new_place
 
 FORMS = ("avro", "parquet")
 LOG = DatasetLog("o", 0)
@@ -37,13 +45,13 @@ def remove(exports: ListedExports, *starts: int) -> None:
         exports.target.remove(name)
 
 
-def found(exports: ListedExports) -> list[str]:
+def found(exports: ListedExports, code: int = 21) -> list[str]:
     """As `verify` reports it."""
     dataset = open_existing(exports.target)
     assert dataset.document is not None
     checked = list(checked_partitions(dataset))
     findings = [*missing_records(dataset.document.logs, checked), *(f for each in checked for f in each.findings)]
-    assert exit_code(findings) == (21 if findings else 0)
+    assert exit_code(findings) == (code if findings else 0)
     return [f"{each.where} {each.what}" for each in findings]
 
 
@@ -88,7 +96,9 @@ def test_the_files_of_a_dataset_of_an_earlier_release_are_noted_by_the_next_run(
 def test_prune_is_no_finding(form: str, tmp_path: Path) -> None:
     exports = begun(form, "directory", tmp_path)
     segments = segments_of(open_existing(exports.target))["o", 0]
-    assert list(delete_segments(exports.target, [PrunedPartition("o", 0, segments[:2], 3, "")]))
+    assert list(
+        delete_segments(exports.target, read_document(exports.target), [PrunedPartition("o", 0, segments[:2], 3, "")])
+    )
     assert found(exports) == []
     exports.add(exportable("o", 0, 0, 9), 0, 1, 2, 5, 8)
     assert (noted(exports), found(exports)) == ((2, 5, 8), [])
@@ -152,5 +162,120 @@ def test_the_formats_with_an_index_note_nothing(tmp_path: Path) -> None:
 def test_a_noted_file_at_an_offset_that_cannot_be(starts: str) -> None:
     logs = f'[{{"topic":"o","partition":0,"history":"{"a" * 32}","starts":{starts}}}]'
     data = f'{{"type":"logkeep-dataset","format":"avro","isolation":"committed","cluster_id":"c","logs":{logs}}}'
+    target = DatasetTarget(MemoryStore())
+    target.put(DOCUMENT, data.encode())
     with pytest.raises(TargetUnsafe, match="no document"):
-        decode_document(data.encode(), "d")
+        read_document(target)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_that_is_missing_at_the_start_is_found_until_prune_deletes_behind_it(
+    form: str, place: str, tmp_path: Path
+) -> None:
+    exports = begun(form, place, tmp_path)
+    remove(exports, 0)
+    missing = (
+        "o/0 offsets 0 to {}: the dataset had files with these, and they are not there; no `prune` has deleted them"
+    )
+    assert found(exports, 2) == [missing.format(0)]
+    remove(exports, 1)
+    exports.add(exportable("o", 0, 0, 10), 0, 1, 2, 5, 8, 9)
+    assert (noted(exports), found(exports, 2)) == ((0, 2, 5, 8, 9), [missing.format(1)])
+    segments = segments_of(open_existing(exports.target))["o", 0]
+    assert list(
+        delete_segments(exports.target, read_document(exports.target), [PrunedPartition("o", 0, segments[:1], 3, "")])
+    )
+    assert (noted(exports), found(exports)) == ((5, 8, 9), [])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_files_are_gone_and_the_source_has_less(form: str, tmp_path: Path) -> None:
+    exports = begun(form, "directory", tmp_path)
+    remove(exports, 0, 1, 2, 5, 8)
+    exports.add(exportable("o", 0, 2, 9), 2, 5, 8)
+    assert (noted(exports), [each.partition(":")[0] for each in found(exports, 2)]) == (
+        (0, 2, 5, 8),
+        ["o/0 offsets 0 to 1"],
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_prune_that_is_killed_before_it_deletes_has_noted_it(form: str, tmp_path: Path) -> None:
+    exports = begun(form, "directory", tmp_path)
+    segments = segments_of(open_existing(exports.target))["o", 0]
+    deleting = delete_segments(
+        exports.target, read_document(exports.target), [PrunedPartition("o", 0, segments[:2], 3, "")]
+    )
+    next(deleting)
+    del deleting
+    assert (noted(exports), found(exports)) == ((2, 5, 8), [])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("gone", "gaps", "doubts"),
+    [
+        ((1, 5), [(1, 2), (5, 8)], []),
+        ((8,), [(6, 9)], []),
+        ((0, 1), [], [("start-missing", 2)]),
+        ((0, 1, 2, 5, 8), [(0, 9)], []),
+    ],
+)
+def test_an_import_of_what_is_left(
+    form: str, gone: tuple[int, ...], gaps: list[tuple[int, int]], doubts: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    exports = begun(form, "directory", tmp_path)
+    remove(exports, *gone)
+    task = KafkaImport(new_place(tmp_path / "r"), open_dataset(exports.target.store), "d", utc_now, random_token)
+    for _ in range(2):
+        done = task.run(ImportOptions(), InlineEngine())
+        (survey,) = done.surveys
+        assert [(doubt.code, doubt.count) for doubt in survey.doubts] == doubts
+        assert survey.records == 5 - len(gone)
+        assert [(gap.start, gap.end) for gap in done.gaps] == (gaps if done.changed else [])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("damaged", [0, 2, 8])
+def test_a_damaged_file_hides_nothing_of_the_others(form: str, damaged: int, tmp_path: Path) -> None:
+    exports = begun(form, "directory", tmp_path)
+    (name,) = (info.name for info in exports.target.names("topics/") if f"-{damaged:020}." in info.name)
+    (tmp_path / "d" / name).write_bytes(b"x")
+    remove(exports, 5)
+    dataset = open_existing(exports.target)
+    assert dataset.document is not None
+    checked = list(checked_partitions(dataset))
+    findings = [*missing_records(dataset.document.logs, checked), *checked[0].findings]
+    assert (checked[0].records, exit_code(findings)) == (3, 10)
+    gaps = [each.what.partition(":")[0] for each in findings if each.code == GAP]
+    assert gaps == ([] if damaged == 8 else ["offsets 5 to 7"]), "what cannot be read is there"
+    assert [each.where for each in findings if each.code != GAP] == [name]
+
+
+@pytest.mark.parametrize(
+    ("note", "error"),
+    [
+        ({"topic": "../o", "partition": 0, "last": 5}, UsageError),
+        ({"topic": "p", "partition": -1, "last": 5}, Damaged),
+        ({"topic": "p", "partition": 1 << 31, "last": 5}, Damaged),
+        ({"topic": "p", "partition": 0, "last": (1 << 63) - 1}, Damaged),
+        ({"topic": "p", "partition": 0, "covered": -2}, Damaged),
+        ({"topic": "p", "partition": 0, "lost": [[-1, 5]]}, Damaged),
+    ],
+)
+def test_an_import_of_a_hostile_document_writes_nothing(
+    note: dict[str, object], error: type[LogkeepError], tmp_path: Path
+) -> None:
+    exports, place = begun("avro", "directory", tmp_path), new_place(tmp_path / "r")
+    document = {"type": "logkeep-dataset", "format": "avro", "isolation": "committed", "cluster_id": "c"}
+    exports.target.put(DOCUMENT, json.dumps({**document, "logs": [{"history": "h", **note}]}).encode())
+    before = [info.name for info in place.store.list("")]
+
+    def imported() -> None:
+        reader = open_dataset(exports.target.store)
+        KafkaImport(place, reader, "d", utc_now, random_token).run(ImportOptions(), InlineEngine())
+
+    with pytest.raises(error):
+        imported()
+    assert [info.name for info in place.store.list("")] == before

@@ -7,14 +7,8 @@ import pytest
 
 from logkeep.errors import FormatTooNew, TargetUnsafe, UsageError
 from logkeep.kafka.datasets.deletion_rule import judge_export
-from logkeep.kafka.datasets.documents import (
-    DatasetDocument,
-    NotedLog,
-    begun_document,
-    decode_document,
-    joined_document,
-)
-from logkeep.kafka.datasets.formats import DatasetEnd, DatasetLog
+from logkeep.kafka.datasets.documents import begun_document, joined_document, read_document
+from logkeep.kafka.datasets.formats import DatasetEnd
 from logkeep.kafka.datasets.plan import (
     plan_export,
     refuse_other_dataset,
@@ -22,13 +16,17 @@ from logkeep.kafka.datasets.plan import (
     refuse_unknown_rewrites,
     same_history,
 )
+from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.units import UNIT_BYTES, bundled
 from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, ExportedLog, LogToExport
 from logkeep.kafka.logs.read_times import ReadTimes
+from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, NotedLog
+from logkeep.kafka.record.dataset_version import DOCUMENT
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord, TopicRecord
 from logkeep.model.clock_time import ClockName, ClockTime
 from logkeep.model.ranges import Range
+from logkeep.store.memory import MemoryStore
 
 ID = "a" * 32
 LOG = DatasetLog("t", 0)
@@ -123,11 +121,14 @@ def test_two_backups_name_whole_histories(
 
 
 def test_documents_of_later_releases_and_other_files() -> None:
+    target = DatasetTarget(MemoryStore())
+    target.put(DOCUMENT, b'{"type":"logkeep-dataset","version":2}')
     with pytest.raises(FormatTooNew):
-        decode_document(b'{"type":"logkeep-dataset","version":2}', "x")
+        read_document(target)
     for bad in (b"", b"[]", b"{}", b'{"type":"other"}', b"\xff"):
+        target.put(DOCUMENT, bad)
         with pytest.raises(TargetUnsafe):
-            decode_document(bad, "x")
+            read_document(target)
 
 
 def test_a_document_keeps_what_it_knows_of_other_topics() -> None:

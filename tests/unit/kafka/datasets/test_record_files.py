@@ -2,19 +2,23 @@
 
 import io
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
+from logkeep.formats.datasets.arrow import SCHEMA
 from logkeep.formats.datasets.avro_reader import AvroFile
 from logkeep.formats.datasets.parquet import ParquetRecords
 from logkeep.kafka.datasets.files import writer as files_writer
 from logkeep.kafka.datasets.files.record_files import AVRO, PARQUET, RecordFiles
 from logkeep.kafka.datasets.format_table import dataset_format
-from logkeep.kafka.datasets.formats import DatasetLog, DatasetOptions, WrittenPart
+from logkeep.kafka.datasets.formats import DatasetOptions, WrittenPart
 from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.store.base import ObjectMetadata
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
@@ -187,6 +191,28 @@ def test_objects_have_metadata_and_are_not_larger_than_memory(
         at = after
     assert at == 60
     assert form.find_end(DatasetTarget(store), LOG).last == offsets[-1]
+
+
+@BOTH
+def test_blocks_of_several_batches_in_a_bucket(form: RecordFiles, tmp_path: Path) -> None:
+    """A file is held in memory there until it is complete; its writer uses its memory again for each batch."""
+    rows = [{"offset": i, "timestamp": 1, "timestamp_type": 0, "key": b"k", "headers": []} for i in range(6)]
+    batch = pa.RecordBatch.from_pylist([row | {"value": bytes([i]) * 200_000} for i, row in enumerate(rows)], SCHEMA)
+    for codec in ("null", "deflate") if form is AVRO else ("",):
+        store = _Bucket()
+        for target in (DatasetTarget(store), directory(tmp_path / codec)):
+            writer = form.writer(target, LOG, DatasetOptions(1 << 30, codec=codec))
+            for first in range(0, 6, 3):
+                writer.write(batch.slice(first, 3))
+            writer.finish()
+        assert {name: store.get(name, 1 << 30) for name in store.kept} == files(tmp_path / codec)
+        assert records(form, tmp_path / codec) == rows_of([batch])
+
+
+def test_pandas_is_not_loaded() -> None:
+    """It takes 40 MB; pyarrow loads it when the first array is made from Python's values."""
+    code = "import sys, logkeep.kafka.datasets.files.record_files; sys.exit('pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_formats_by_name() -> None:

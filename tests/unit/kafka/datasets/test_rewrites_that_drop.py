@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from logkeep.errors import Declined
-from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.values import ExportableLog
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.model.findings import Finding, Severity
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.listed_exports import ID, ListedExports, ListedSource, exportable, exportable_logs, rows

@@ -7,11 +7,12 @@ import pyarrow as pa
 import pytest
 
 from logkeep.errors import Locked
-from logkeep.kafka.datasets.formats import DatasetLog, DatasetOptions
+from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.kafka_backup_v1 import KafkaBackupV1
 from logkeep.kafka.datasets.values import LogToExport, ReadCounts
 from logkeep.kafka.importing.reader import ReadNotes
 from logkeep.kafka.importing.recognise import open_dataset
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.model.work import Progress
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.arrow_rows import record_batch

@@ -216,7 +216,7 @@ def test_a_prune_that_is_killed_after_any_step_is_completed_by_the_next(root: Pa
             for start in (10, 14)
             if any(info.name.startswith(f"t/{segment_name(0, start)}") for info in target.names(""))
         )
-        for _ in delete_segments(target, [PrunedPartition("t", 0, segments, 1, "")]):
+        for _ in delete_segments(target, None, [PrunedPartition("t", 0, segments, 1, "")]):
             stop()
 
     for step in range(4):
@@ -239,3 +239,13 @@ def test_a_prune_that_is_killed_after_any_step_is_completed_by_the_next(root: Pa
         assert sorted(content(copy)) == sorted(
             name for name in content(root) if segment_name(0, 10) not in name and segment_name(0, 14) not in name
         )
+
+
+def test_a_partition_index_that_lists_only_what_is_gone_stays(root: Path) -> None:
+    """Nothing else shows that there were records."""
+    for path in (root / "t").glob("segment_partition_000*"):
+        path.unlink()
+    assert codes(root) == ["segments-expired", "group-above-end"]
+    (kept,) = (each.kept for each in reindexed(root) if each.kept)
+    assert kept is not None
+    assert codes(root) == ["segments-expired", "group-above-end"]

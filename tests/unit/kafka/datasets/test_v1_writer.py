@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import Locked, TargetUnsafe, UnsafeName
-from logkeep.kafka.datasets.formats import DatasetLog, DatasetOptions
+from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.kafka_backup_v1 import KafkaBackupV1
 from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.arrow_rows import ArrowRow, record_batch

@@ -11,9 +11,9 @@ from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.dataset_upkeep.reindex import reindex_partition
 from logkeep.kafka.dataset_upkeep.segments import segments_of
 from logkeep.kafka.datasets.format_table import FORMAT_NAMES
-from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.importing.reader import ReadNotes
 from logkeep.kafka.importing.recognise import open_dataset
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.listed_exports import ID, ListedExports, ListedSource, exportable, exportable_logs, rows
 
@@ -51,7 +51,7 @@ def test_wide_names(form: str, place: str, tmp_path: Path) -> None:
     for log, files in dataset.v1.items():
         assert not any(each.written for each in reindex_partition(target, *log, files, dry_run=True))
     gone = [PrunedPartition(*log, segments[:-2], 2, "") for log, segments in segments_of(dataset).items()]
-    assert len(list(delete_segments(target, gone))) >= 28
+    assert len(list(delete_segments(target, dataset.document, gone))) >= 28
     left = list(read_back(target))
     assert not [f for each in left for f in each.findings]
     assert {(each.first, each.last) for each in left} == {(start + 7, start + 8) for start in LOGS.values()}

@@ -233,3 +233,11 @@ def test_names_of_files() -> None:
     assert file_name("segment_partition_000_from_offset_0000000000") is None
     assert file_name("segment_partition_99999999999_from_offset_0000000000_records") is None
     assert file_name("restore.offsets") is None
+
+
+def test_a_partition_whose_segments_are_all_gone(tmp_path: Path) -> None:
+    """An import of it said nothing."""
+    folder = write_partition(tmp_path, "t", 0, {10: TEN[:5], 15: TEN[5:]})
+    for path in folder.glob("segment_*"):
+        path.unlink()
+    assert offsets(tmp_path) == ([], {"segments-expired": 2}, [])

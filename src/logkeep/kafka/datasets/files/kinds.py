@@ -1,6 +1,6 @@
 """What differs between datasets of Avro files and of Parquet files: how one file is made, and where it ends."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
@@ -10,7 +10,8 @@ from logkeep.formats.datasets.avro_reader import AvroFile
 from logkeep.formats.datasets.avro_schemas import AvroSchema, schema_text
 from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.parquet import ParquetFileWriter, ParquetRecords
-from logkeep.kafka.datasets.formats import DatasetLog, DatasetOptions
+from logkeep.kafka.datasets.formats import DatasetOptions
+from logkeep.kafka.record.dataset_document import DatasetLog
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +22,9 @@ class RecordFileWriter(Protocol):
 
     def begin(self) -> bytes: ...
     def add(self, batch: "pa.RecordBatch") -> bytes: ...
+    def pieces(self, batch: "pa.RecordBatch") -> Iterator[bytes | memoryview]:
+        """As `add`, in pieces that are valid until the next call."""
+
     def end(self) -> bytes: ...
 
 

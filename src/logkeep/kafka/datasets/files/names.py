@@ -6,7 +6,7 @@ topics/<topic>/partition=<p>/_empty      a partition without records yet; Spark 
 
 import re
 
-from logkeep.kafka.datasets.formats import DatasetLog
+from logkeep.kafka.record.dataset_document import DatasetLog
 
 TOPICS = "topics/"
 EMPTY = "_empty"

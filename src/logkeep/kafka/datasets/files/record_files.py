@@ -8,8 +8,9 @@ from logkeep.errors import Damaged, TargetUnsafe, UsageError
 from logkeep.kafka.datasets.files.kinds import AvroKind, ParquetKind, RecordFileKind
 from logkeep.kafka.datasets.files.names import EMPTY, TOPICS, first_offset_of, folder, log_of
 from logkeep.kafka.datasets.files.writer import FilesWriter
-from logkeep.kafka.datasets.formats import DatasetEnd, DatasetLog, DatasetOptions
+from logkeep.kafka.datasets.formats import DatasetEnd, DatasetOptions
 from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.store.base import ObjectInfo
 from logkeep.store.object_file import open_object
 

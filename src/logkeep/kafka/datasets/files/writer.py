@@ -14,8 +14,9 @@ from logkeep.formats.datasets.binary_spans import numbers
 from logkeep.formats.datasets.record_sizes import record_sizes, rows_until
 from logkeep.kafka.datasets.files.kinds import RecordFileKind
 from logkeep.kafka.datasets.files.names import EMPTY, file_name, folder
-from logkeep.kafka.datasets.formats import DatasetLog, DatasetOptions, WrittenPart
+from logkeep.kafka.datasets.formats import DatasetOptions, WrittenPart
 from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.record.dataset_document import DatasetLog
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,7 +104,8 @@ class _OpenFile:
         self.last, self._last_time = int(numbers(records, "offset")[-1]), int(times[-1])
         self._max_time = max(self._max_time, int(np.max(times)))
         self.records, self.plain_bytes = self.records + len(times), self.plain_bytes + plain_bytes
-        self._put(self.writer.add(records))
+        for piece in self.writer.pieces(records):
+            self._put(piece)
 
     def close(self) -> int:
         """Make it visible; returns its size."""
@@ -118,12 +120,12 @@ class _OpenFile:
         if self._stream is not None:
             self._stream.abort()
 
-    def _put(self, data: bytes) -> None:
+    def _put(self, data: bytes | memoryview) -> None:
         self._size += len(data)
         if self._stream is not None:
             self._stream.write(data)
         else:
-            self._held.append(data)
+            self._held.append(bytes(data))
 
     def _metadata(self) -> dict[str, str]:
         return {

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.sources.records_of_backup import BackupRecords
 from logkeep.kafka.datasets.sources.selection import ExportSelection
 from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs
 from logkeep.kafka.record.backup_view import KafkaBackupView
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.scan.plan import ScanSelection, plan_scan, selected_cuts
 from logkeep.kafka.scan.values import ScanIsolation, ScanRange

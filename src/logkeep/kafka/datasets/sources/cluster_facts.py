@@ -7,9 +7,9 @@ from logkeep.kafka.backup.facts import Facts, gather
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, quotas_of, topics_of
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.sources.selection import ExportSelection
 from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs
+from logkeep.kafka.record.dataset_document import DatasetLog
 
 
 def read_cluster(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.rate_limit import share
 from logkeep.kafka.client.settings import ClientSettings
-from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.sources.backup_facts import read_backup
 from logkeep.kafka.datasets.sources.records_of_backup import BackupRecords
 from logkeep.kafka.datasets.sources.records_of_cluster import ClusterRecords
@@ -14,6 +13,7 @@ from logkeep.kafka.datasets.values import ExportableLogs, LogToExport
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.record.backup_view import KafkaBackupView
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.scan.values import ScanIsolation
 from logkeep.model.work import Engine
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.values import LogToExport, ReadCounts
+from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.scan.plan import narrowed
 from logkeep.kafka.scan.values import ScanCounters, ScanRange
 from logkeep.model.work import Progress

@@ -37,8 +37,12 @@ class ClusterRecords:
 
     @contextmanager
     def opened(self) -> Iterator["OpenClusterRecords"]:
-        with opened(self.brokers) as brokers:
-            yield OpenClusterRecords(self, brokers)
+        backoff = ProgressBackoff(time.sleep, time.monotonic)
+        with (
+            opened(self.brokers) as brokers,
+            closing(LiveLogs(brokers, -1, self.limits, backoff, _LANES)) as logs,
+        ):
+            yield OpenClusterRecords(self, brokers, logs, backoff)
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,10 @@ class OpenClusterRecords:
 
     source: ClusterRecords
     brokers: Brokers
+    logs: LiveLogs
+    """Connections and their buffers serve all logs: to make them takes as long as to read some megabytes."""
+    backoff: ProgressBackoff
+    """Of `logs`."""
 
     def read(
         self, planned: LogToExport, start: int, counts: ReadCounts, progress: Progress
@@ -92,10 +100,9 @@ class OpenClusterRecords:
     def _replies(self, planned: LogToExport, start: int) -> Iterator[_Reply]:
         source = planned.source
         wanted = LiveRange(source.log.topic, UUID(source.history[:32]), source.log.partition, start, source.end)
-        backoff = ProgressBackoff(time.sleep, time.monotonic)
-        with closing(LiveLogs(self.brokers, source.broker, self.source.limits, backoff, _LANES)) as logs:
-            for part in logs.read(wanted, source.broker):
-                yield _Reply(part, logs.aborted, logs.reported_start)
+        self.backoff.progress()  # to end the file of the last log may have taken minutes
+        for part in self.logs.read(wanted, source.broker):
+            yield _Reply(part, self.logs.aborted, self.logs.reported_start)
 
 
 def dense_offsets(batches: Batches, start: int, end: int) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from logkeep.errors import UsageError
 from logkeep.kafka.datasets.values import ExportableLog
 from logkeep.kafka.restore.plan.selection import in_partitions, partition_ranges
+from logkeep.model.plurals import first_names
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,5 @@ class ExportSelection:
     def refuse_nothing(self, chosen: Sequence[str], known: Sequence[str]) -> None:
         """Raises UsageError if patterns were given and none matches."""
         if self.include and not chosen:
-            some = ", ".join([*sorted(known)[:5], *(["…"] if len(known) > 5 else [])]) or "none"
-            raise UsageError(
-                f"no topic matches {' or '.join(self.include)}",
-                remedy=f"patterns match whole names; the backup has: {some}",
-            )
+            remedy = f"patterns are regular expressions for whole names; the backup has: {first_names(sorted(known))}"
+            raise UsageError(f"no topic matches {' or '.join(self.include)}", remedy=remedy)

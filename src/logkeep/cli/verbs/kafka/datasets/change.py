@@ -1,6 +1,6 @@
 """`logkeep kafka dataset reindex` and `dataset prune`: indexes written again, old segments deleted."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 
 import msgspec
@@ -14,15 +14,23 @@ from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.config.options import EXCLUDE, OLDER_THAN, SOURCE_RETENTION, TOPICS
 from logkeep.errors import UsageError
 from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset, open_existing
-from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments, plan_prune, topic_policy
+from logkeep.kafka.dataset_upkeep.prune import (
+    DatasetSegment,
+    PrunedPartition,
+    delete_segments,
+    plan_prune,
+    topic_policy,
+)
 from logkeep.kafka.dataset_upkeep.reindex import IndexResult, reindex_partition
-from logkeep.kafka.dataset_upkeep.segments import latest_time, segments_of
+from logkeep.kafka.dataset_upkeep.segments import Log, latest_time, segments_of
 from logkeep.kafka.dataset_upkeep.verify import exit_code
 from logkeep.kafka.datasets.dataset_lock import locked
 from logkeep.kafka.topic_selection import topic_filter
 from logkeep.model.findings import Finding
+from logkeep.model.work import ProgressSink
 
 _SHOWN = 20
+Segments = tuple[DatasetSegment, ...]
 
 
 class WrittenIndex(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +70,11 @@ def reindex(run: Run, url: str) -> ReindexReport:
         settle_exchange(run, url)
     dataset = existing_dataset(run, url)
     if not dataset.v1:
-        raise UsageError(f"a dataset in the format {dataset.format} has no index", subject=dataset.target.url)
+        raise UsageError(
+            f"a dataset in the format {dataset.format} has no index",
+            subject=dataset.target.url,
+            remedy="`logkeep kafka dataset verify` checks its records",
+        )
     run.confirm(f"write the indexes of {dataset.target.url} again?")
     if run.dry_run:
         done = list(_reindexed(run, dataset))
@@ -144,7 +156,7 @@ def prune(run: Run, url: str) -> DatasetPruneReport:
         if gone:
             segments = plural(sum(len(each.segments) for each in gone), "segment")
             run.confirm(f"delete {segments}, {size(sum(each.size_bytes for each in gone))}, of {dataset.target.url}?")
-        for _ in delete_segments(dataset.target, gone):
+        for _ in delete_segments(dataset.target, dataset.document, gone):
             pass
     return _prune_report(run, dataset, planned)
 
@@ -160,17 +172,45 @@ def _planned(run: Run, dataset: ExistingDataset) -> Iterator[PrunedPartition]:
     selects, topics = topic_filter(include, exclude, internal=True), dataset.topics
     older = run[OLDER_THAN]
     older_ms = None if older is None else older // timedelta(milliseconds=1)
-    now_ms = int(run.clock().timestamp() * 1000)
-    for log, segments in segments_of(dataset).items():
-        if not selects(log[0], False):
-            continue
-        named = run.settings.typed(TOPICS)
+    now_ms, named = int(run.clock().timestamp() * 1000), run.settings.typed(TOPICS)
+    chosen = {log: segments for log, segments in segments_of(dataset).items() if selects(log[0], False)}
+    counted = _Counted(run.progress(), sum(each.size_bytes for some in chosen.values() for each in some), len(chosen))
+    for log, segments in counted.each(chosen):
         policy = topic_policy(topics.get(log[0]), older_ms, by_source=_by_source(run), named=named)
         if policy.keep_ms is None:
             yield PrunedPartition(*log, (), len(segments), policy.reason)
             continue
-        gone, reason = plan_prune(segments, now_ms - policy.keep_ms, latest_time(dataset, log))
+        latest = counted.reading(latest_time(dataset, log))
+        gone, reason = plan_prune(segments, now_ms - policy.keep_ms, latest)
         yield PrunedPartition(*log, gone, len(segments) - len(gone), reason)
+
+
+class _Counted:
+    """The progress of a plan. Segments that are young enough are not read, and counted all the same."""
+
+    def __init__(self, progress: ProgressSink, total_bytes: int, partitions: int) -> None:
+        self._progress, self._bytes, self._partitions = progress, 0, 0
+        progress.start("prune", total_bytes, partitions)
+
+    def each(self, chosen: Mapping[Log, Segments]) -> Iterator[tuple[Log, Segments]]:
+        done_bytes = 0
+        try:
+            for number, (log, segments) in enumerate(chosen.items(), 1):
+                yield log, segments
+                done_bytes += sum(each.size_bytes for each in segments)
+                self._bytes, self._partitions = done_bytes, number
+                self._progress.update(done_bytes, number, 0)
+        finally:
+            self._progress.finish()
+
+    def reading(self, latest: Callable[[DatasetSegment], int]) -> Callable[[DatasetSegment], int]:
+        def read(segment: DatasetSegment) -> int:
+            found = latest(segment)
+            self._bytes += segment.size_bytes
+            self._progress.update(self._bytes, self._partitions, 0)
+            return found
+
+        return read
 
 
 def _prune_report(run: Run, dataset: ExistingDataset, planned: list[PrunedPartition]) -> DatasetPruneReport:

@@ -11,6 +11,7 @@ from logkeep.cli.verbs.kafka.datasets.existing_dataset import existing_dataset, 
 from logkeep.cli.verbs.kafka.datasets.upkeep_declarations import INFO, VERIFY
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.config.options import ALL
+from logkeep.errors import Locked, ObjectMissing
 from logkeep.kafka.dataset_upkeep.contents import DatasetPartition, contents_of
 from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset
 from logkeep.kafka.dataset_upkeep.read_back import checked_partitions
@@ -55,7 +56,13 @@ def _verified_code(report: DatasetVerifyReport) -> int:
 def verify(run: Run, url: str) -> DatasetVerifyReport:
     settle_exchange(run, url)
     dataset = existing_dataset(run, url)
-    checked = list(_checked(run, dataset))
+    try:
+        checked = list(_checked(run, dataset))
+    except ObjectMissing as error:
+        if any(info.name == error.subject for info in dataset.target.names("")):
+            raise
+        what = "the file was deleted while the dataset was read, by prune, --rewrite or another program"
+        raise Locked(what, subject=error.subject, remedy="run verify again") from error
     other = dataset.reader.findings if dataset.reader is not None else ()
     noted = dataset.document.logs if dataset.document is not None else ()
     return DatasetVerifyReport(

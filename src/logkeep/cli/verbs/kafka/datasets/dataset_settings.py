@@ -37,7 +37,12 @@ def wanted_export(run: Run) -> DatasetExport:
     """Raises UsageError if --format or --to is missing."""
     url, name = run[DATASET_URL], run[DATASET_FORMAT]
     if url is None or name is None:
-        raise UsageError("a dataset needs --format and --to", remedy="add --format kafka-backup-v1 --to DIRECTORY")
+        remedy = (
+            "add --to DIRECTORY, or the URL of a bucket"
+            if url is None
+            else "add --format kafka-backup-v1, avro or parquet"
+        )
+        raise UsageError("a dataset needs --format and --to", remedy=remedy)
     root = local_root(url)
     if root is not None and run.settings.typed(LIMIT_UPLOAD):
         raise UsageError("--limit-upload is for a dataset in a bucket", remedy="use --limit-download")

@@ -13,7 +13,16 @@ from logkeep.config.options import ALLOW_GAPS, INTERVAL, REWRITE
 from logkeep.engine.stop import SignalStop
 from logkeep.errors import UsageError
 from logkeep.kafka.datasets.follow import DatasetFollower, DatasetRound
-from logkeep.kafka.datasets.run import LABEL, DatasetExport, ExportDone
+from logkeep.kafka.datasets.run import (
+    LABEL,
+    NOT_HELD,
+    REMOVED,
+    DatasetExport,
+    ExportDone,
+    not_held_counts,
+    not_held_findings,
+)
+from logkeep.model.findings import Finding
 from logkeep.model.work import EngineFor
 
 
@@ -39,11 +48,13 @@ def followed_export(run: Run, task: DatasetExport, one_round: Callable[[EngineFo
         raise UsageError(f"--follow makes many rounds, and {other} is about a single one", remedy="leave one out")
     sums: Counter[str] = Counter()
     last: list[DatasetReport] = []
+    found = RoundFindings()
 
     def reported(one: DatasetRound) -> None:
         report = dataset_report(one.done, task.target.url, allow_gaps=run[ALLOW_GAPS]) if one.done else None
-        if report is not None:
-            last[:] = [_joined(last[0], report) if last else report]
+        if one.done is not None and report is not None:
+            last[:] = [_joined(last[0] if last else report, report)]
+            found.add(one.done)
             sums.update({name: getattr(report, name) for name in _SUMMED})
         run.line(_round_text, _round_report(one, report))
 
@@ -53,15 +64,39 @@ def followed_export(run: Run, task: DatasetExport, one_round: Callable[[EngineFo
         DatasetFollower(lambda: one_round(engines), stop, run[INTERVAL].total_seconds(), reported).run()
     if not last:
         raise UsageError("no round was complete", remedy="see the lines above")
-    return msgspec.structs.replace(last[0], **{name: sums[name] for name in _SUMMED})
+    return msgspec.structs.replace(last[0], findings=found.all(), **{name: sums[name] for name in _SUMMED})
 
 
 _SUMMED = ("new_offsets", "records", "files", "written_bytes", "read_bytes")
 
 
+_MOST = 100
+"""Gaps, and findings about single rounds, that the end of a run repeats: the newest ones."""
+
+
 def _joined(before: DatasetReport, now: DatasetReport) -> DatasetReport:
     gaps = tuple(dict.fromkeys((*before.gaps, *now.gaps)))
-    return msgspec.structs.replace(now, gaps=gaps[-100:], findings=now.findings)
+    return msgspec.structs.replace(now, gaps=gaps[-_MOST:])
+
+
+class RoundFindings:
+    """Of all rounds: the counts of what the format cannot hold, what happened in one round, and what lasts."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._events: dict[Finding, None] = {}
+        self._lasting: tuple[Finding, ...] = ()
+
+    def add(self, done: ExportDone) -> None:
+        counts = not_held_counts(done.logs)
+        counted, self._counts = not_held_findings(counts), self._counts + counts
+        events = [each for each in done.findings if each.code in {NOT_HELD, REMOVED}]
+        self._events |= dict.fromkeys(each for each in events if each not in counted)
+        self._events = dict.fromkeys([*self._events][-_MOST:])
+        self._lasting = tuple(each for each in done.findings if each not in events)
+
+    def all(self) -> tuple[Finding, ...]:
+        return (*self._lasting, *not_held_findings(self._counts), *self._events)
 
 
 def _round_report(one: DatasetRound, report: DatasetReport | None) -> DatasetRoundReport:

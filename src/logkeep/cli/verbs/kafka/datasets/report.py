@@ -5,7 +5,7 @@ import msgspec
 from logkeep.cli.terminal.finding_text import finding_texts
 from logkeep.cli.terminal.text import plural, size
 from logkeep.kafka.backup.assemble import exit_code
-from logkeep.kafka.datasets.run import ExportDone, PreparedExport
+from logkeep.kafka.datasets.run import ExportDone, PreparedExport, holes_of
 from logkeep.model.findings import Finding, Severity
 
 
@@ -54,7 +54,6 @@ def dataset_report(done: ExportDone, to: str, *, allow_gaps: bool) -> DatasetRep
 
 def plan_report(prepared: PreparedExport, to: str, *, allow_gaps: bool) -> DatasetReport:
     facts, plan = prepared.facts, prepared.plan
-    holes = [f"{each.log} {each.hole}: the source has these offsets no longer" for each in plan.logs if each.hole]
     return DatasetReport(
         format=prepared.wanted.format,
         to=to,
@@ -67,8 +66,8 @@ def plan_report(prepared: PreparedExport, to: str, *, allow_gaps: bool) -> Datas
         files=0,
         written_bytes=plan.size_bytes,
         read_bytes=0,
-        gaps=tuple(holes),
-        findings=prepared.dropped,
+        gaps=tuple(holes_of(plan.logs, {})),
+        findings=(*prepared.dropped, *prepared.removed),
         allow_gaps=allow_gaps,
         dry_run=True,
     )
