@@ -132,7 +132,7 @@ def _bad_snapshots(member: MemberRun) -> Iterable[Finding]:
     newest = member.seen.snapshots[-1].path.name if member.seen.snapshots else ""
     for name, found in member.unusable.items():
         never_whole = not found.finished if found.finished is not None else name == newest and not member.still
-        unfinished = never_whole and bool(member.snapshots or member.known_snapshots)
+        unfinished = never_whole and member.has_base
         yield Finding(
             code="snapshot-unfinished" if unfinished else "snapshot-damaged",
             severity=Severity.NOTE if unfinished else Severity.WARNING,
@@ -140,7 +140,7 @@ def _bad_snapshots(member: MemberRun) -> Iterable[Finding]:
             what=f"{'being written, or never finished' if unfinished else 'damaged'}: {found.why}; it is not kept",
             remedy="" if unfinished else "check the disk of this server; other snapshots and the logs do without it",
         )
-    if not member.snapshots and not member.known_snapshots and not _from_the_beginning(member):
+    if not member.has_base:
         yield Finding(
             code="no-snapshot",
             severity=Severity.DAMAGE,
@@ -148,11 +148,6 @@ def _bad_snapshots(member: MemberRun) -> Iterable[Finding]:
             what="no whole snapshot was found: nothing can be restored from this member alone",
             remedy="restart the server, which writes one, or back up another member",
         )
-
-
-def _from_the_beginning(member: MemberRun) -> bool:
-    """Before 3.5 a server may have no snapshot yet: its logs then begin with the first transaction."""
-    return any(p.kept.first == 1 for p in member.logs)
 
 
 def _logged_again(member: MemberRun) -> Iterable[Finding]:

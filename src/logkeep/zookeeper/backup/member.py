@@ -33,7 +33,9 @@ from logkeep.zookeeper.model.archived import (
     digest_hex,
 )
 from logkeep.zookeeper.model.sink import DamagedFile, NewObjects, PlacedLog, PlacedSnapshot
+from logkeep.zookeeper.model.spans import Span
 from logkeep.zookeeper.server.four_letter import ServerState
+from logkeep.zookeeper.timeline.holdings import FIRST_EVER
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class MemberRun:
     continued: Continued
     known_snapshots: Mapping[str, tuple[int, str]]
     """Size and sha256 of archived snapshots, by name."""
+    known_logs: Sequence[Span] = ()
+    """First and last of the archived runs of transactions."""
     largest_record: int | None = None
     chunk_bytes: int = CHUNK_BYTES
     found: ServerFiles | None = None
@@ -332,6 +336,15 @@ class MemberRun:
         if self.found is None:
             raise RuntimeError("the directories were not listed yet")
         return self.found
+
+    @property
+    def has_base(self) -> bool:
+        """Whether a restore can start from this member alone: from a snapshot, or from the empty tree.
+
+        Before 3.5 a server writes its first snapshot after many transactions. Its logs go back to the first one.
+        """
+        runs = [*self.known_logs, *((placed.kept.first, placed.kept.last) for placed in self.logs)]
+        return bool(self.snapshots or self.known_snapshots) or any(first in FIRST_EVER for first, _ in runs)
 
     @property
     def lacks_logs(self) -> bool:

@@ -71,7 +71,15 @@ class RoundSettings:
         continues = check_continuity(place.name, found, known) if known.anything else Continued()
         kept = {name: facts for (member, name), facts in known.snapshots.items() if member == place.name}
         return MemberRun(
-            place, history, sink.new_objects, continues, kept, self.largest_record, self.chunk_bytes, hashed=self.hashed
+            place,
+            history,
+            sink.new_objects,
+            continues,
+            kept,
+            known.logs.get(place.name, ()),
+            self.largest_record,
+            self.chunk_bytes,
+            hashed=self.hashed,
         )
 
     def _needs_more(self, member: MemberRun, grew: bool) -> bool:
@@ -181,5 +189,5 @@ def damaged_files(member: MemberRun) -> Iterator[tuple[FoundFile, tuple[int, ...
 
 
 def _newest_unfinished(member: MemberRun) -> bool:
-    """The newest snapshot cannot be read, and no older one is archived: the server may still be writing it."""
-    return bool(member.unusable) and not member.snapshots and not member.known_snapshots
+    """The newest snapshot cannot be read, and a restore needs it: the server may still be writing it."""
+    return bool(member.unusable) and not member.has_base

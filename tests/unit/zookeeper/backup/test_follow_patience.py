@@ -1,7 +1,9 @@
-"""A run that follows outlives what passes by itself: another run's lease, a task that failed, a store that is busy."""
+"""A run that follows outlives what passes by itself: another run's lease, a task that failed, a store that is busy, a
+server that is down."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,11 @@ from logkeep.repository.follow import Follower, FollowRound
 from logkeep.store.base import ObjectWriter, Store
 from logkeep.store.memory import MemoryStore
 from logkeep.store.wrapper import DelegatingStore
+from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import FollowedEnsemble
 from logkeep.zookeeper.repo.sink import ArchiveSink, archiving
+from logkeep.zookeeper.server.four_letter import ServerState
 from tests.support.zookeeper.handmade_directories import MadeServer, rounds
 from tests.support.zookeeper.repositories import new_place, newest, zxids
 
@@ -25,10 +29,10 @@ Archiving = Callable[[], AbstractContextManager[ArchiveSink]]
 
 
 class Rest:
-    """Two rounds; what is to happen between them does."""
+    """Rounds; what is to happen between them does."""
 
-    def __init__(self, between: Callable[[], None]) -> None:
-        self.left, self.between = 2, between
+    def __init__(self, between: Callable[[], None], number: int = 2) -> None:
+        self.left, self.between = number, between
 
     @property
     def requested(self) -> bool:
@@ -51,12 +55,17 @@ def server(tmp_path: Path) -> MadeServer:
 
 
 def followed(
-    server: MadeServer, place: SourceRef, opened: Archiving, between: Callable[[], None]
+    server: MadeServer,
+    place: SourceRef,
+    opened: Archiving,
+    between: Callable[[], None],
+    settings: RoundSettings | None = None,
+    number: int = 2,
 ) -> list[FollowRound[ZooKeeperBackupDone]]:
     heard: list[FollowRound[ZooKeeperBackupDone]] = []
     options = ZooKeeperBackupOptions((server.place("zk1"),))
-    source = FollowedEnsemble(place, opened, options, rounds(server), lambda _, word: word, 0.0)
-    Follower(source, Rest(between), 0.0, heard.append).run()
+    source = FollowedEnsemble(place, opened, options, settings or rounds(server), lambda _, word: word, 0.0)
+    Follower(source, Rest(between, number), 0.0, heard.append).run()
     return heard
 
 
@@ -138,3 +147,60 @@ def _failing_first(place: SourceRef, failing: list[errors.LogkeepError]) -> Iter
         raise failing.pop()
     with opening(place) as sink:
         yield sink
+
+
+@dataclass
+class OutageServer(MadeServer):
+    """Answers so many more requests in the round that is next; None: all."""
+
+    answers: int | None = None
+
+    def settings(self) -> RoundSettings:
+        made = rounds(self)
+
+        def ask(host: str) -> ServerState:
+            if self.answers is not None:
+                self.answers -= 1
+                if self.answers < 0:
+                    raise errors.ClusterUnreachable("the server is down", subject=host)
+            return made.ask(host)
+
+        return replace(made, ask=ask)
+
+
+@pytest.mark.parametrize("answers", [0, 1, 2], ids=["at-the-start", "within", "at-the-end"])
+@pytest.mark.parametrize("half", [False, True], ids=["whole", "half-a-snapshot"])
+@pytest.mark.parametrize("snapshot", [True, False], ids=["a-snapshot", "none-yet"])
+def test_a_server_that_is_down_for_a_while_ends_no_run(
+    tmp_path: Path, answers: int, half: bool, snapshot: bool
+) -> None:
+    """Its newest transactions are unproven until it answers again, and no round reports a loss."""
+    place, server = new_place(), OutageServer(tmp_path / "server", zxid=3)
+    if snapshot:
+        server.snapshot(0)
+    server.log([1, 2, 3])
+
+    def killed() -> None:
+        server.log(range(1, 7))
+        server.zxid, server.answers = 5, answers  # it has logged 6, and not processed it
+        if half:
+            path = server.snapshot(5)
+            path.write_bytes(path.read_bytes()[:-10])
+
+    def started() -> None:
+        server.log(range(1, 8))
+        server.zxid, server.answers = 7, None
+
+    changes = [killed, started]
+
+    def between() -> None:
+        if changes:
+            changes.pop(0)()
+
+    heard = followed(server, place, lambda: opening(place), between, server.settings(), 3)
+    assert [one.error for one in heard] == [None, None, None]
+    done = [one.done for one in heard if one.done is not None]
+    assert [one.exit_code for one in done] == [0, 2, 0]
+    unfinished = {"snapshot-unfinished"} if half else set()
+    assert [{f.code for f in one.findings} for one in done] == [set(), {"server-unreachable"} | unfinished, unfinished]
+    assert zxids(newest(place)) == [(1, 3), (4, 7)]
