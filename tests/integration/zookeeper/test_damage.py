@@ -47,7 +47,7 @@ REFUSES, RIGHT, WRONG = Server.REFUSES, Server.RIGHT, Server.WRONG
 Lost = tuple[int, int] | None
 PAGE = 4096
 TAIL = 30
-"""So many records the last log is cut by: the very last ones end sessions, and change no node."""
+"""The number of records that are cut off: the very last ones end sessions, and change no node."""
 
 
 @dataclass(frozen=True)
@@ -168,12 +168,17 @@ def first_log_missing(data_dir: Path) -> Lost:
 
 
 def last_cut(data_dir: Path) -> Lost:
+    """Inside the record that is `TAIL` from the end; a log that the server began behind it goes."""
     keep_one_snapshot(data_dir)
-    path = logs(data_dir)[-1]
-    records = good_records(path.read_bytes())  # a log that the server has just begun may have few
-    record = records[-min(TAIL, len(records))]
-    path.write_bytes(path.read_bytes()[: record.position + 20])
-    return None
+    left = TAIL
+    for path in reversed(logs(data_dir)):
+        records = good_records(path.read_bytes())
+        if len(records) >= left:
+            path.write_bytes(path.read_bytes()[: records[-left].position + 20])
+            return None
+        left -= len(records)
+        path.unlink()
+    raise AssertionError(f"there are no {TAIL} records")
 
 
 def last_only_header(data_dir: Path) -> Lost:
