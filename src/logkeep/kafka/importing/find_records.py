@@ -3,19 +3,28 @@
 A dataset has no index by time or from its end: its partitions are read from the wanted offset on, with bounded memory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from logkeep.errors import UsageError
-from logkeep.kafka.importing.reader import DatasetReader, PartitionReader, ReadNotes
+from logkeep.kafka.importing.noted_files import noted_records
+from logkeep.kafka.importing.reader import DatasetGap, DatasetReader, PartitionReader, ReadNotes
+from logkeep.kafka.record.dataset_document import DatasetLog, NotedLog
 from logkeep.kafka.scan.find import FoundRecord, FoundRecords, RecordQuestion, found_in
 from logkeep.kafka.scan.plan import no_topic
 
 
-def find_in_dataset(reader: DatasetReader, asked: RecordQuestion, subject: str) -> FoundRecords:
+class FoundInDataset(NamedTuple):
+    found: FoundRecords
+    lost: tuple[tuple[int, DatasetGap], ...]
+    """Partitions and offsets that are missing among those that were searched."""
+
+
+def find_in_dataset(reader: DatasetReader, asked: RecordQuestion, subject: str) -> FoundInDataset:
     """Raises UsageError for a topic or partition that is not there, and what the reader raises."""
     there = sorted((p for p in reader.partitions if p.topic == asked.topic), key=lambda p: p.partition)
     if not there:
@@ -24,47 +33,66 @@ def find_in_dataset(reader: DatasetReader, asked: RecordQuestion, subject: str) 
     if not chosen:
         raise UsageError(f"{asked.topic} has no partition {asked.partition} in the dataset", subject=subject)
     found: list[FoundRecord] = []
-    searched = []
+    searches = list[_Search]()
     for each in chosen:
         if len(found) > asked.limit and not asked.last:
             break
-        searched.append(each.partition)
-        found += _last(each, asked) if asked.last else _first(each, asked, asked.limit + 1 - len(found))
+        search = _Search(each, reader.notes, asked)
+        searches.append(search)
+        found += search.last() if asked.last else search.first(asked.limit + 1 - len(found))
     if asked.last:
         found.sort(key=lambda r: (r.time_ms, r.partition, r.offset))
     kept = found[max(len(found) - asked.limit, 0) :] if asked.last else found[: asked.limit]
-    return FoundRecords(tuple(kept), len(found) > asked.limit, len(there), tuple(searched))
+    searched = tuple(search.partition.partition for search in searches)
+    result = FoundRecords(tuple(kept), len(found) > asked.limit, len(there), searched)
+    return FoundInDataset(result, tuple(lost for search in searches for lost in search.lost()))
 
 
-def _first(partition: PartitionReader, asked: RecordQuestion, room: int) -> list[FoundRecord]:
-    found: list[FoundRecord] = []
-    for batch in _matching_records(partition, asked):
-        found += found_in(partition.partition, batch[: room - len(found)])
-        if len(found) >= room:
-            break
-    return found
+class _Search:
+    """The search of one partition, from the wanted offset on."""
 
+    def __init__(self, partition: PartitionReader, noted: Mapping[DatasetLog, NotedLog], asked: RecordQuestion) -> None:
+        self.partition, self._asked, self._notes = partition, asked, ReadNotes()
+        self._noted = noted.get(DatasetLog(partition.topic, partition.partition))
+        self._end: int | None = None
+        """The last offset that was needed; None while all are."""
 
-def _last(partition: PartitionReader, asked: RecordQuestion) -> list[FoundRecord]:
-    """One more than is wanted, so that it is known whether there are others."""
-    kept: list[pa.RecordBatch] = []
-    for batch in _matching_records(partition, asked):
-        kept.append(batch)
-        while sum(each.num_rows for each in kept[1:]) > asked.limit:
-            del kept[0]
-    found = [record for batch in kept for record in found_in(partition.partition, batch)]
-    return found[max(len(found) - asked.limit - 1, 0) :]
+    def first(self, most: int) -> list[FoundRecord]:
+        found: list[FoundRecord] = []
+        for batch in self._matching_records():
+            found += found_in(self.partition.partition, batch[: most - len(found)])
+            if len(found) >= most:
+                self._end = found[-1].offset
+                break
+        return found
 
+    def last(self) -> list[FoundRecord]:
+        """One more than is wanted, so that it is known whether there are others."""
+        kept: list[pa.RecordBatch] = []
+        for batch in self._matching_records():
+            kept.append(batch)
+            while sum(each.num_rows for each in kept[1:]) > self._asked.limit:
+                del kept[0]
+        found = [record for batch in kept for record in found_in(self.partition.partition, batch)]
+        return found[max(len(found) - self._asked.limit - 1, 0) :]
 
-def _matching_records(partition: PartitionReader, asked: RecordQuestion) -> Iterator[pa.RecordBatch]:
-    for batch in partition.records(ReadNotes(), asked.offset or 0):
-        if asked.exactly:
-            batch = batch.filter(pc.equal(batch["offset"], asked.offset))  # noqa: PLW2901 - the same batch, narrower
-        found = asked.search.in_batch(_in_time(batch, asked))
-        if found.num_rows:
-            yield found
-        if asked.exactly:
-            return
+    def lost(self) -> Iterator[tuple[int, DatasetGap]]:
+        """What is missing from the wanted offset to the last one that was needed."""
+        for gap in sorted(self._notes.lost):
+            if gap.end > (self._asked.offset or 0) and (self._end is None or gap.start < self._end):
+                yield self.partition.partition, gap
+
+    def _matching_records(self) -> Iterator[pa.RecordBatch]:
+        asked = self._asked
+        for batch in noted_records(self.partition, self._noted, self._notes, asked.offset or 0):
+            if asked.exactly:
+                self._end = (asked.offset or 0) + 1
+                batch = batch.filter(pc.equal(batch["offset"], asked.offset))  # noqa: PLW2901 - the same, narrower
+            found = asked.search.in_batch(_in_time(batch, asked))
+            if found.num_rows:
+                yield found
+            if asked.exactly:
+                return
 
 
 def _in_time(batch: pa.RecordBatch, asked: RecordQuestion) -> pa.RecordBatch:

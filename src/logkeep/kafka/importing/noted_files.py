@@ -1,10 +1,15 @@
-"""Files whose first offsets the writer of a dataset has noted, beside the records that are there. Pure."""
+"""What the writer of a dataset has noted of a partition, beside the records that are there."""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 
+from logkeep.errors import Damaged
+from logkeep.formats.datasets.binary_spans import numbers
 from logkeep.formats.kafka.record_kernels import Longs
+from logkeep.kafka.importing.reader import GONE, GONE_AT_END, START_MISSING, PartitionReader, ReadNotes
+from logkeep.kafka.record.dataset_document import NotedLog
 
 
 class NotedFiles:
@@ -37,3 +42,37 @@ class NotedFiles:
         """How many offsets lie between the oldest file and the first record that is there; 0 if nothing is missing, or
         no record is there."""
         return max(first - self.first, 0) if len(self._starts) else 0
+
+
+def noted_records(
+    reader: PartitionReader, note: NotedLog | None, notes: ReadNotes, start: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """The records from `start` on. What was noted and is missing becomes known in `notes` as records are read.
+
+    Raises Damaged for offsets that do not rise, and what the reader raises.
+    """
+    files = NotedFiles(note.starts if note is not None else ())
+    first, last = -1, start - 1
+    for batch in reader.records(notes, start):
+        if not batch.num_rows:
+            continue
+        offsets = numbers(batch, "offset")
+        if int(offsets[0]) <= last or (offsets[1:] <= offsets[:-1]).any():
+            raise Damaged(
+                "offsets of records do not rise",
+                subject=f"{reader.topic}, partition {reader.partition}, after offset {last}",
+                remedy="the dataset is damaged, or two of them are in one place",
+            )
+        for begin, end in files.missing_before(offsets):
+            notes.lose(begin, end, GONE)
+        first, last = int(offsets[0]) if first < 0 else first, int(offsets[-1])
+        yield batch
+    if note is None:
+        return
+    for begin, end in note.lost_between(start or first, last if first >= 0 else -1):
+        notes.lose(begin, end, "the source removed it before it was exported")
+    after = max(start, files.first) if first < 0 else last + 1
+    after = max([after, *(gap.end for gap in notes.lost)])  # an index may have said it already
+    notes.lose(after, note.last + 1, GONE_AT_END)
+    if not start:
+        notes.add(START_MISSING, files.missing_at_start(first), f"offset {files.first}")

@@ -3,8 +3,7 @@
 It finds what cannot be read, what is doubtful and what is lost, and compares records that are archived already.
 """
 
-from logkeep.errors import Damaged
-from logkeep.kafka.importing.reader import GONE, GONE_AT_END, START_MISSING, ReadNotes
+from logkeep.kafka.importing.reader import ReadNotes
 from logkeep.kafka.importing.values import DatasetSurveyUnit, PartitionSurvey
 from logkeep.model.work import Progress
 
@@ -12,34 +11,18 @@ from logkeep.model.work import Progress
 def survey_partition(unit: DatasetSurveyUnit, progress: Progress) -> PartitionSurvey:
     """Read a partition. Raises what its reader raises for a dataset that cannot be used."""
     from logkeep.formats.datasets.binary_spans import numbers  # noqa: PLC0415 - pyarrow loads late
-    from logkeep.kafka.importing.noted_files import NotedFiles  # noqa: PLC0415
+    from logkeep.kafka.importing.noted_files import noted_records  # noqa: PLC0415
     from logkeep.kafka.importing.overlap import ArchivedOverlap  # noqa: PLC0415
 
     reader, notes, note = unit.reader, ReadNotes(), unit.note
-    files = NotedFiles(note.starts if note is not None else ())
     overlap = ArchivedOverlap(unit.archived) if unit.archived is not None else None
     first, last, records = -1, -1, 0
-    for batch in reader.records(notes):
-        if not batch.num_rows:
-            continue
+    for batch in noted_records(reader, note, notes):
         offsets = numbers(batch, "offset")
-        if int(offsets[0]) <= last or (offsets[1:] <= offsets[:-1]).any():
-            raise Damaged(
-                "offsets of records do not rise",
-                subject=f"{reader.topic}, partition {reader.partition}, after offset {last}",
-                remedy="the dataset is damaged, or holds two of them; nothing was imported",
-            )
-        for begin, end in files.missing_before(offsets):
-            notes.lose(begin, end, GONE)
         first, last, records = int(offsets[0]) if first < 0 else first, int(offsets[-1]), records + batch.num_rows
         if overlap is not None:
             overlap.compare(batch)
         progress(batch.nbytes)
-    for lost in note.lost_between(first, last) if note is not None else ():
-        notes.lose(*lost, "the source removed it before it was exported")
-    if note is not None and note.last > last:
-        notes.lose(files.first if first < 0 else last + 1, note.last + 1, GONE_AT_END)
-    notes.add(START_MISSING, files.missing_at_start(first), f"offset {files.first}")
     start, end = _span(first, last, reader.span.start if reader.span else -1, reader.span.end if reader.span else -1)
     return PartitionSurvey(
         topic=reader.topic,

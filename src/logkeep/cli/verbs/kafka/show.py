@@ -3,6 +3,7 @@
 import base64
 import binascii
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ from logkeep.model.shell_words import shell_word
 from logkeep.repository.chain.commits import read_chain
 
 if TYPE_CHECKING:
+    from logkeep.kafka.importing.reader import DatasetGap
     from logkeep.kafka.record.backup_view import KafkaBackupView
     from logkeep.kafka.scan.find import FoundRecord, FoundRecords, RecordQuestion
     from logkeep.repository.backups.manifest import KnownGap
@@ -83,7 +85,7 @@ def _of_dataset(run: Run, question: "RecordQuestion", url: str, schemas: SchemaS
     from logkeep.kafka.importing.recognise import AUTO  # noqa: PLC0415
 
     reader = opened_dataset(run, url, AUTO)
-    found = find_in_dataset(reader, question, url)
+    found, lost = find_in_dataset(reader, question, url)
     decoder = RecordDecoder(DecodeMode(run[DECODE]), schemas)
     absent = "the dataset has none there" if question.exactly and not found.records else None
     return ShowReport(
@@ -94,7 +96,7 @@ def _of_dataset(run: Run, question: "RecordQuestion", url: str, schemas: SchemaS
         records=tuple(_shown_record(record, decoder, question.topic) for record in found.records),
         more=found.more,
         searched=found.searched,
-        notes=tuple(_notes(question, found, absent)),
+        notes=(*_notes(question, found, absent), *_missing(lost, url)),
         stored_bytes=None,
         requests=None,
     )
@@ -187,6 +189,16 @@ def _losses(gaps: "list[KnownGap]") -> "list[str]":
     notes = [loss_text(gap, f" of partition {gap.log.partition}") for gap in gaps[:_SHOWN_GAPS]]
     more = len(gaps) - len(notes)
     return [*notes, f"{plural(more, 'gap')} more: `logkeep info` lists them"] if more else notes
+
+
+def _missing(lost: "Sequence[tuple[int, DatasetGap]]", url: str) -> "list[str]":
+    notes = [
+        f"offsets {gap.start} to {gap.end - 1} of partition {partition} are not there: {gap.reason}"
+        for partition, gap in lost[:_SHOWN_GAPS]
+    ]
+    more = len(lost) - len(notes)
+    verify = f"`logkeep kafka dataset verify {shell_word(url)}` lists them"
+    return [*notes, f"{plural(more, 'gap')} more: {verify}"] if more else notes
 
 
 def _notes(question: "RecordQuestion", found: "FoundRecords", absent: str | None) -> "list[str]":
