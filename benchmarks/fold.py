@@ -38,7 +38,7 @@ from logkeep.model.time import random_token
 from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 
 LOG = LogName(Collection.TOPICS, "state", "a" * 32, 0)
 _BATCH = 150

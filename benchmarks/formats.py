@@ -47,7 +47,7 @@ from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.kafka_backup_v1 import KafkaBackupV1
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.dataset_document import DatasetLog
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 
 _TOPIC = "orders"
 _TOGETHER = 8192

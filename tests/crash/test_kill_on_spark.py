@@ -24,7 +24,7 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.lease import LeaseState, lease_state, read_lease
 from logkeep.repository.chain.owner import this_process
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.crash.points import run_backup
 from tests.support.processes import files_below, program, wait_for
 from tests.support.scripted.backup import expected, restored

@@ -60,7 +60,7 @@ from logkeep.repository.restores import (
 )
 from logkeep.repository.restores import put_receipt as put_restore_receipt
 from logkeep.repository.upkeep.marks import GarbageMark
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.cli.filled_repository import new_repository
 from tests.support.hostile.corpus import TEXT
 from tests.support.hostile.documents import harmless

@@ -18,7 +18,7 @@ from logkeep.model.ids import BackupId
 from logkeep.repository.access import open_repository
 from logkeep.repository.backups.journal import open_ids, receipts
 from logkeep.repository.chain.commits import read_chain
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.backup_steps import add, assert_whole, fill
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.kafka.whole_backups import Archive, new_place

@@ -20,7 +20,7 @@ from logkeep.kafka.datasets.formats import DatasetOptions, WrittenPart
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.store.base import ObjectMetadata
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.arrow_samples import rows_of, sample
 from tests.support.metered_store import MeteredStore

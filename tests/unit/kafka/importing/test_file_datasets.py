@@ -19,7 +19,7 @@ from logkeep.formats.datasets.java_values import decoded
 from logkeep.formats.datasets.parquet import ParquetFileWriter
 from logkeep.kafka.importing.reader import ReadNotes
 from logkeep.kafka.importing.recognise import open_dataset
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.datasets.trivadis_files import (
     SCHEMA,
     java_array,

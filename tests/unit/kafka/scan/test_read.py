@@ -27,7 +27,7 @@ from logkeep.model.segments import Codec, Segment
 from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.slow_records import Slow, batch_of
 from tests.support.kafka.stored_segments import LOG, place, written
 

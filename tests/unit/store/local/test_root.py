@@ -9,8 +9,8 @@ import pytest
 
 from logkeep.errors import StoreLocationMissing
 from logkeep.store.access import provisional_place
-from logkeep.store.local import LocalStore
-from logkeep.store.local_directories import PARTIAL, take_replace_lock
+from logkeep.store.local.root import PARTIAL, take_replace_lock
+from logkeep.store.local.store import LocalStore
 
 
 def _replaced(root: Path) -> None:

@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from logkeep.errors import ObjectMissing, StoreError, StoreLocationMissing, UnsafeName, VersionMismatch
-from logkeep.store import local_stream
-from logkeep.store.local import LocalStore
-from logkeep.store.local_directories import PARTIAL
+from logkeep.store.local import stream as local_stream
+from logkeep.store.local.root import PARTIAL
+from logkeep.store.local.store import LocalStore
 
 _LATER = timedelta(days=1)
 _NOISE = mmap.mmap(-1, 16 << 20)
@@ -310,7 +310,7 @@ class TestLeftovers:
     def test_of_a_killed_writer_are_swept(self, store: LocalStore) -> None:
         script = f"""
             import os, signal
-            from logkeep.store.local import LocalStore
+            from logkeep.store.local.store import LocalStore
             LocalStore({str(store.root)!r}).open_new("s").write(bytes(5 << 20))
             os.kill(os.getpid(), signal.SIGKILL)
         """
@@ -342,7 +342,7 @@ def _in_small_disk(tmp_path: Path, script: str) -> None:
     (tmp_path / "disk").mkdir()
     prelude = f"""
         from logkeep.errors import StoreDenied, StoreFull
-        from logkeep.store.local import LocalStore
+        from logkeep.store.local.store import LocalStore
         import subprocess, pytest
         store = LocalStore({str(tmp_path / "disk")!r})
     """

@@ -24,10 +24,10 @@ from obstore.store import AzureStore, GCSStore, S3Store
 from logkeep.errors import ConfigError, Damaged, ObjectMissing, StoreError, UnsafeName, VersionMismatch
 from logkeep.model.process_memory import hide_memory
 from logkeep.store.address import Address, StoreKind
-from logkeep.store.aws_files import file_credentials
 from logkeep.store.base import LONGEST_REQUEST_S, Abilities, ObjectInfo, ObjectMetadata, safe_name, safe_prefix
-from logkeep.store.object_errors import translated
-from logkeep.store.upload_memory import OF_THIS_PROCESS, PartsInFlight
+from logkeep.store.buckets.aws_files import file_credentials
+from logkeep.store.buckets.object_errors import translated
+from logkeep.store.buckets.upload_memory import OF_THIS_PROCESS, PartsInFlight
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, UpdateVersion, WritableFile

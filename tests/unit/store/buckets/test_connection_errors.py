@@ -15,8 +15,8 @@ from obstore.store import S3Store
 from logkeep.embedded.ports import free_ports
 from logkeep.errors import ConfigError, LogkeepError, StoreDenied, StoreUnreachable
 from logkeep.store.access import open_store
-from logkeep.store.aws_endpoint import VARIABLES
-from logkeep.store.object_errors import translated
+from logkeep.store.buckets.aws_endpoint import VARIABLES
+from logkeep.store.buckets.object_errors import translated
 from tests.support.cli.in_process import Here
 from tests.support.servers.certificates import Identity, authority, signed
 from tests.support.servers.s3 import ENVIRONMENT

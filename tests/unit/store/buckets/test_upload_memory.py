@@ -3,7 +3,7 @@
 import pytest
 
 from logkeep.store.access import open_store
-from logkeep.store.upload_memory import OF_THIS_PROCESS, UploadMemory
+from logkeep.store.buckets.upload_memory import OF_THIS_PROCESS, UploadMemory
 
 MIB = 1 << 20
 

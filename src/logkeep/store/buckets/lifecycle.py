@@ -10,7 +10,7 @@ from typing import Any
 
 from logkeep.model.shell_words import shell_word
 from logkeep.store.address import Address, StoreKind
-from logkeep.store.bucket_requests import BucketRequests, BucketUnknown
+from logkeep.store.buckets.bucket_requests import BucketRequests, BucketUnknown
 
 _DAYS = 7
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from logkeep.errors import StoreLocationMissing
-from logkeep.store.directory import translated
-from logkeep.store.local_files import sync_path
+from logkeep.store.local.directory import translated
+from logkeep.store.local.files import sync_path
 
 PARTIAL = ".partial"
 _REPLACE_LOCK = "replace.lock"

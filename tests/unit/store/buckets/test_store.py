@@ -30,9 +30,9 @@ from logkeep.errors import (
 )
 from logkeep.store.access import open_store
 from logkeep.store.address import parse_address
-from logkeep.store.aws_files import file_credentials
 from logkeep.store.base import ObjectInfo, ObjectWriter, Store
-from logkeep.store.objects import ObjectStore, resume_point
+from logkeep.store.buckets.aws_files import file_credentials
+from logkeep.store.buckets.store import ObjectStore, resume_point
 from tests.support.servers.s3 import ENVIRONMENT
 
 

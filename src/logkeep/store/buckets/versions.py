@@ -14,7 +14,7 @@ from typing import Any
 from logkeep.errors import LogkeepError
 from logkeep.model.plurals import plural
 from logkeep.store.address import Address, StoreKind, parse_address
-from logkeep.store.bucket_requests import BucketRequests, BucketUnknown
+from logkeep.store.buckets.bucket_requests import BucketRequests, BucketUnknown
 
 _NO_LOCK = "ObjectLockConfigurationNotFoundError"
 

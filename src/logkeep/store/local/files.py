@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from logkeep.errors import Damaged
-from logkeep.store.directory import opened_below
+from logkeep.store.local.directory import opened_below
 
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe must not wait for its writer
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from logkeep.errors import UnsafeName
 from logkeep.store.base import ObjectInfo, safe_name
-from logkeep.store.directory import translated
+from logkeep.store.local.directory import translated
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

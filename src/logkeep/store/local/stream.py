@@ -15,7 +15,7 @@ import os
 from contextlib import suppress
 
 from logkeep.errors import LogkeepError
-from logkeep.store.directory import os_errors_about, translated
+from logkeep.store.local.directory import os_errors_about, translated
 
 _BUFFER_BYTES = 4 << 20
 _ALIGNMENT = 4096

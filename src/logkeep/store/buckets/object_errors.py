@@ -29,7 +29,7 @@ from logkeep.errors import (
     UnsafeName,
     VersionMismatch,
 )
-from logkeep.store.connection_errors import no_answer
+from logkeep.store.buckets.connection_errors import no_answer
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>\s*([A-Za-z0-9]{1,60})\s*</Code>")

@@ -18,9 +18,8 @@ from pathlib import Path
 from logkeep.errors import Damaged, ObjectMissing, StoreError, UnsafeName, VersionMismatch
 from logkeep.model.time import TokenSource, random_token
 from logkeep.store.base import Abilities, ObjectInfo, ObjectMetadata, ObjectWriter, safe_name, safe_prefix
-from logkeep.store.directory import opened_below, opened_root, os_errors_about, require_regular
-from logkeep.store.local_directories import PARTIAL, create_root, is_replace_lock, take_replace_lock
-from logkeep.store.local_files import (
+from logkeep.store.local.directory import opened_below, opened_root, os_errors_about, require_regular
+from logkeep.store.local.files import (
     READ_FLAGS,
     SyncedDirectories,
     is_held,
@@ -28,8 +27,9 @@ from logkeep.store.local_files import (
     remove_if_empty,
     write_all,
 )
-from logkeep.store.local_listing import info_of, walk
-from logkeep.store.local_stream import DirectStream
+from logkeep.store.local.listing import info_of, walk
+from logkeep.store.local.root import PARTIAL, create_root, is_replace_lock, take_replace_lock
+from logkeep.store.local.stream import DirectStream
 
 Infos = list[ObjectInfo]  # inside the class `list` is the method
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
