@@ -154,7 +154,7 @@ $(VENV)/.installed: $(VENV)/.build requirements/logkeep.lock pyproject.toml
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.kernels: $(VENV)/.installed $(wildcard src/logkeep/formats/*/*_kernels.py) $(wildcard src/logkeep/formats/*.py)
+$(VENV)/.kernels: $(VENV)/.installed $(wildcard src/logkeep/formats/*/*_kernels.py src/logkeep/formats/*/*/*_kernels.py) $(wildcard src/logkeep/formats/*.py)
 	@echo "compiling the kernels into $(COMPILED) (about half a minute)"
 	@$(BIN)/python -m logkeep.formats.warm || echo "they are compiled when they are first needed"
 	@touch $@

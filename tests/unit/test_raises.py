@@ -65,7 +65,7 @@ REVIEWED: dict[tuple[str, str], tuple[int, str]] = {
     ("formats/datasets/avro_writer.py", "ValueError"): (1, OURS),
     ("formats/datasets/native_batches.py", "ValueError"): (1, OURS),
     ("formats/kafka/compression.py", "ValueError"): (2, OURS),
-    ("formats/kafka/synthetic_batches.py", "ValueError"): (1, OURS),
+    ("formats/kafka/restore/synthetic_batches.py", "ValueError"): (1, OURS),
     ("formats/run_map/runs.py", "ValueError"): (2, OURS),
     ("repository/chain/layout.py", "ValueError"): (3, OURS),
     ("repository/parts/tiers.py", "ValueError"): (1, OURS),

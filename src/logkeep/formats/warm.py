@@ -23,12 +23,12 @@ from logkeep.formats.datasets.native_batches import native_batches
 from logkeep.formats.jit import compile_from_now_on
 from logkeep.formats.kafka.batches import APPEND_TIME, BatchStretch, walk
 from logkeep.formats.kafka.key_hash_kernels import key_hashes
-from logkeep.formats.kafka.merge_batches import BatchMergeRule, merged
-from logkeep.formats.kafka.outgoing import Outgoing, outgoing, stamp
 from logkeep.formats.kafka.partitioner import Share
 from logkeep.formats.kafka.record_view import View, visible_records
-from logkeep.formats.kafka.regroup import regrouped
-from logkeep.formats.kafka.synthetic_batches import filler_batches
+from logkeep.formats.kafka.restore.merge_batches import BatchMergeRule, merged
+from logkeep.formats.kafka.restore.outgoing import Outgoing, outgoing, stamp
+from logkeep.formats.kafka.restore.regroup import regrouped
+from logkeep.formats.kafka.restore.synthetic_batches import filler_batches
 from logkeep.formats.kernel_files import BESIDE_THE_PACKAGE, edition
 from logkeep.formats.zeebe import records as zeebe_records
 from logkeep.formats.zookeeper import changes

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import CODECS, first_broken, walk
 from logkeep.formats.kafka.compression import pack
-from logkeep.formats.kafka.synthetic_batches import abort_marker, cut_batch, empty_batches
+from logkeep.formats.kafka.restore.synthetic_batches import abort_marker, cut_batch, empty_batches
 from logkeep.formats.kafka.transactions import Settling
 from tests.property.untimed import untimed
 from tests.support.kafka.slow_records import Slow, batch_of, read_records

@@ -13,9 +13,9 @@ from logkeep.formats.compare.log_compare_kernels import match, same_batches
 from logkeep.formats.datasets.arrow import arrow_records
 from logkeep.formats.kafka.batches import BatchStretch, first_broken, walk
 from logkeep.formats.kafka.encode_kernels import encode_groups, gather
-from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, outgoing, stamp
 from logkeep.formats.kafka.record_kernels import decode_batches, header_spans
 from logkeep.formats.kafka.record_view import View, visible_records
+from logkeep.formats.kafka.restore.outgoing import OffsetHole, Outgoing, outgoing, stamp
 from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.formats.warm import warm
 from tests.support.kafka.slow_batches import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL, Source, read_sent

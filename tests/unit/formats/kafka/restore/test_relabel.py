@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import first_broken, walk
-from logkeep.formats.kafka.relabel import MOVED, ROOM, moved, moved_back, original, relabel
+from logkeep.formats.kafka.restore.relabel import MOVED, ROOM, moved, moved_back, original, relabel
 from tests.property.untimed import untimed
 from tests.support.kafka.handmade_batches import dense
 from tests.support.kafka.offline_restore import archived_as

@@ -22,10 +22,10 @@ import numpy.typing as npt
 from logkeep.formats.kafka.batches import CODEC_MASK, HEADER, HEADER_BYTES, Batches, Longs
 from logkeep.formats.kafka.encode import encode
 from logkeep.formats.kafka.encode_kernels import gather
-from logkeep.formats.kafka.merge_kernels import begin_groups
-from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, merged_runs
-from logkeep.formats.kafka.record_bodies import RecordBodies, joined
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
+from logkeep.formats.kafka.restore.merge_kernels import begin_groups
+from logkeep.formats.kafka.restore.outgoing import OffsetHole, Outgoing, merged_runs
+from logkeep.formats.kafka.restore.record_bodies import RecordBodies, joined
 
 CHUNK_BYTES = 1 << 20
 """Batches are collected up to this size before they are merged: small archived objects hold few of them."""
