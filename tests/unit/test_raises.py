@@ -62,7 +62,7 @@ REVIEWED: dict[tuple[str, str], tuple[int, str]] = {
     ("checkpoint/state/sqlite_state.py", "FileExistsError"): (1, OURS),
     ("formats/compaction/barriers.py", "ValueError"): (1, OURS),
     ("formats/datasets/arrow.py", "ValueError"): (1, OURS),
-    ("formats/datasets/avro_writer.py", "ValueError"): (1, OURS),
+    ("formats/datasets/avro/writer.py", "ValueError"): (1, OURS),
     ("formats/datasets/native_batches.py", "ValueError"): (1, OURS),
     ("formats/kafka/compression.py", "ValueError"): (2, OURS),
     ("formats/kafka/restore/synthetic_batches.py", "ValueError"): (1, OURS),

@@ -17,8 +17,11 @@ from logkeep.file_owners import who_can_replace
 from logkeep.formats.applications import columns
 from logkeep.formats.compaction import barriers
 from logkeep.formats.compare import digest, log_compare, vanished_keys
-from logkeep.formats.datasets import avro_reader, kafka_backup_v1, kafka_backup_v1_reader, oso_segments
+from logkeep.formats.datasets import oso_segments
 from logkeep.formats.datasets.arrow import arrow_records
+from logkeep.formats.datasets.avro import reader as avro_reader
+from logkeep.formats.datasets.kafka_backup_v1 import files as kafka_backup_v1
+from logkeep.formats.datasets.kafka_backup_v1 import reader as kafka_backup_v1_reader
 from logkeep.formats.datasets.native_batches import native_batches
 from logkeep.formats.jit import compile_from_now_on
 from logkeep.formats.kafka.batches import APPEND_TIME, BatchStretch, walk

@@ -11,7 +11,7 @@ import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.datasets.arrow import SCHEMA
-from logkeep.formats.datasets.avro_reader import AvroFile
+from logkeep.formats.datasets.avro.reader import AvroFile
 from logkeep.formats.datasets.parquet import ParquetRecords
 from logkeep.kafka.datasets.files import writer as files_writer
 from logkeep.kafka.datasets.files.record_files import AVRO, PARQUET, RecordFiles

@@ -16,8 +16,8 @@ from isal import igzip_lib
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
 from logkeep.formats.arrow_streams import unpacked_pieces
-from logkeep.formats.datasets.avro_container import CODEC_KEY, LABEL_KEY, MAGIC, SCHEMA_KEY, SYNC_BYTES, AvroCodec
-from logkeep.formats.datasets.avro_schemas import LABELS
+from logkeep.formats.datasets.avro.container import CODEC_KEY, LABEL_KEY, MAGIC, SCHEMA_KEY, SYNC_BYTES, AvroCodec
+from logkeep.formats.datasets.avro.schemas import LABELS
 from logkeep.formats.kafka.compression import snappy_block
 from logkeep.formats.zstd_frames import MAGIC as ZSTD_MAGIC
 from logkeep.formats.zstd_frames import window_bytes

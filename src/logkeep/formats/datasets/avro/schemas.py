@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from logkeep.errors import UsageError
-from logkeep.formats.datasets import avro_kernels as k
+from logkeep.formats.datasets.avro import avro_kernels as k
 from logkeep.formats.kafka.record_kernels import Longs
 
 

@@ -1,6 +1,6 @@
 """Reads records of one log from an Avro file of any writer. Safe for any bytes.
 
-Fields are found by the schema in the file's header, see `avro_schemas`. All records must be of one topic and partition,
+Fields are found by the schema in the file's header, see `schemas`. All records must be of one topic and partition,
 and their offsets must rise. Records of a block come only when the block is whole; the error for a torn one comes after
 the records before it. A file that ends exactly between two blocks is complete for Avro: it has no end mark.
 
@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from logkeep.errors import Damaged
-from logkeep.formats.datasets import avro_kernels as k
 from logkeep.formats.datasets.arrow import HEADER, HEADERS, SCHEMA
-from logkeep.formats.datasets.avro_blocks import (
+from logkeep.formats.datasets.avro import avro_kernels as k
+from logkeep.formats.datasets.avro.blocks import (
     PIECE_BYTES,
     AvroBlock,
     AvroHeader,
@@ -29,9 +29,9 @@ from logkeep.formats.datasets.avro_blocks import (
     plain_pieces,
     read_header,
 )
-from logkeep.formats.datasets.avro_container import AvroCodec
-from logkeep.formats.datasets.avro_schemas import FIELD_NAMES, read_program
-from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.avro.container import AvroCodec
+from logkeep.formats.datasets.avro.schemas import FIELD_NAMES, read_program
+from logkeep.formats.datasets.avro.writer import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.record_parts import BytesAt, headers_column, record_batch
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
 

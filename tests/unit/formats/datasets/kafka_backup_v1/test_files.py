@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.datasets.arrow import SCHEMA
-from logkeep.formats.datasets.kafka_backup_v1 import (
+from logkeep.formats.datasets.kafka_backup_v1.files import (
     MAGIC,
     ListedSegment,
     encode,
@@ -18,7 +18,7 @@ from logkeep.formats.datasets.kafka_backup_v1 import (
     partition_index_name,
     segment_name,
 )
-from logkeep.formats.datasets.kafka_backup_v1_reader import listed_segments
+from logkeep.formats.datasets.kafka_backup_v1.reader import listed_segments
 from tests.support.kafka.arrow_rows import ArrowRow, record_batch
 from tests.support.kafka.v1_reader import V1Record, records
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from logkeep.formats.datasets import avro_kernels as k
+from logkeep.formats.datasets.avro import avro_kernels as k
 from logkeep.formats.datasets.binary_spans import binary_spans, list_borders, numbers
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
 

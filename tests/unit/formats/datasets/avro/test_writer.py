@@ -11,11 +11,11 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from logkeep.formats.datasets import avro_writer
 from logkeep.formats.datasets.arrow import SCHEMA
-from logkeep.formats.datasets.avro_container import AvroCodec
-from logkeep.formats.datasets.avro_schemas import AvroSchema
-from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroLoss, AvroOptions
+from logkeep.formats.datasets.avro import writer as avro_writer
+from logkeep.formats.datasets.avro.container import AvroCodec
+from logkeep.formats.datasets.avro.schemas import AvroSchema
+from logkeep.formats.datasets.avro.writer import AvroFileWriter, AvroLoss, AvroOptions
 from tests.support.kafka.arrow_samples import PARTITION, TOPIC, header_rows, rows_of, sample
 
 SEED = """

@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
-from logkeep.formats.datasets import kafka_backup_v1_reader_kernels as k
 from logkeep.formats.datasets.arrow import APPEND_TIME, CREATE_TIME
-from logkeep.formats.datasets.kafka_backup_v1 import index_entries
+from logkeep.formats.datasets.kafka_backup_v1 import v1_reader_kernels as k
+from logkeep.formats.datasets.kafka_backup_v1.files import index_entries
 from logkeep.formats.datasets.record_parts import BytesAt, headers_column, record_batch
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
 

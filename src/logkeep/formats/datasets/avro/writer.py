@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logkeep.formats.datasets import avro_kernels as k
 from logkeep.formats.datasets.arrow import APPEND_TIME
-from logkeep.formats.datasets.avro_container import AvroCodec, block, file_header, number, piece, sync_marker
-from logkeep.formats.datasets.avro_schemas import AvroSchema
-from logkeep.formats.datasets.batch_spans import BatchSpans, batch_spans
+from logkeep.formats.datasets.avro import avro_kernels as k
+from logkeep.formats.datasets.avro.batch_spans import BatchSpans, batch_spans
+from logkeep.formats.datasets.avro.container import AvroCodec, block, file_header, number, piece, sync_marker
+from logkeep.formats.datasets.avro.schemas import AvroSchema
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
 from logkeep.formats.kafka.records import Flags
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from logkeep.errors import Damaged
 from logkeep.formats.datasets.binary_spans import binary_spans, list_borders, numbers
-from logkeep.formats.datasets.kafka_backup_v1_kernels import write_records
+from logkeep.formats.datasets.kafka_backup_v1.v1_writer_kernels import write_records
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
 
 NAME: Final = "kafka-backup-v1"

@@ -16,7 +16,7 @@ from enum import StrEnum
 import pyarrow as pa
 from isal import isal_zlib
 
-from logkeep.formats.datasets.avro_schemas import LABELS, AvroSchema, schema_text
+from logkeep.formats.datasets.avro.schemas import LABELS, AvroSchema, schema_text
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
