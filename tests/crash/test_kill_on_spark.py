@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.engine.spark.processes import RunningProcess, descendants
+from logkeep.engine.spark.jvm.processes import RunningProcess, descendants
 from logkeep.model.cache import cache_dir
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import create_repository

@@ -52,7 +52,7 @@ REVIEWED: dict[tuple[str, str], tuple[int, str]] = {
     ("application/kafka_log/kafka_log.py", "KafkaException"): (1, "caught in the module: `explained`"),
     ("application/kafka_log/kafka_log.py", "KafkaError"): (1, "its cause"),
     ("application/kafka_log/restore_task.py", "KafkaException"): (1, "caught in the module: `explained`"),
-    ("engine/spark/query_tables.py", "RuntimeError"): (1, "caught in the module: it ends Spark's analysis"),
+    ("engine/spark/sql/tables.py", "RuntimeError"): (1, "caught in the module: it ends Spark's analysis"),
     ("directories/child.py", "SystemExit"): (1, "ends the owner's process"),
     ("formats/jit.py", "AttributeError"): (1, "what `__getattr__` must raise"),
     ("formats/arrow_start.py", "ModuleNotFoundError"): (1, "what an import hook must raise; pyarrow catches it"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.engine.spark.processes import RunningProcess, descendants
+from logkeep.engine.spark.jvm.processes import RunningProcess, descendants
 from logkeep.model.cache import cache_dir
 from logkeep.model.ids import BackupId
 from logkeep.repository.access import open_repository

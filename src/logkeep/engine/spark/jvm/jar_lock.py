@@ -85,4 +85,4 @@ def refuse(problems: Sequence[str], directory: Path, remedy: str) -> None:
 
 @cache
 def _lock() -> dict[str, dict[str, str]]:
-    return parse_lock((importlib.resources.files("logkeep.engine.spark") / "jars.lock").read_text())
+    return parse_lock((importlib.resources.files("logkeep.engine.spark.jvm") / "jars.lock").read_text())

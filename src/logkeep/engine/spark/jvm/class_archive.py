@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from logkeep.engine.spark.java import Java
+from logkeep.engine.spark.jvm.java import Java
 from logkeep.file_owners import private_directory
 from logkeep.model.cache import CACHE_REMEDY
 

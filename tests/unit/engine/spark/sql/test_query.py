@@ -12,9 +12,9 @@ from pyspark.errors import PySparkException
 
 from logkeep.engine.outcomes import encode, own_failure
 from logkeep.engine.spark.failures import job_error, mistake_in, spark_text
-from logkeep.engine.spark.query import Query, each_read_once, run_query
-from logkeep.engine.spark.query_tables import UnitTable
 from logkeep.engine.spark.session import EngineSession
+from logkeep.engine.spark.sql.query import Query, each_read_once, run_query
+from logkeep.engine.spark.sql.tables import UnitTable
 from logkeep.errors import Damaged, UsageError
 
 CAST = (

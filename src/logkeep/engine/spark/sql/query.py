@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from logkeep import errors
 from logkeep.engine.outcomes import UnitFailed, decode, to_error
 from logkeep.engine.spark.failures import mistake_in, one_line, spark_text, whole_text
-from logkeep.engine.spark.query_tables import QueryTable, SourceTable, create_view, drop_views
 from logkeep.engine.spark.session import EngineSession
-from logkeep.engine.spark.table_names import TableMissing, missing_table, unknown_table
+from logkeep.engine.spark.sql.table_names import TableMissing, missing_table, unknown_table
+from logkeep.engine.spark.sql.tables import QueryTable, SourceTable, create_view, drop_views
 from logkeep.errors import LogkeepError, UsageError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _answer(session: EngineSession, query: Query, created: list[str]) -> QueryRe
     if query.sink is not None:
         return _stream(frame if query.most is None else frame.limit(query.most), query.sink)
     most = query.most or 0
-    from logkeep.engine.spark.result_files import python_values  # noqa: PLC0415 - Arrow, slow to load
+    from logkeep.engine.spark.sql.result_files import python_values  # noqa: PLC0415 - Arrow, slow to load
 
     table = frame.limit(most + 1).toArrow()
     rows = list(zip(*map(python_values, table.columns), strict=True))

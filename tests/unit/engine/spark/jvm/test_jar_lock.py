@@ -11,9 +11,9 @@ import pytest
 
 from logkeep.embedded.lock_jars import product_sets
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
-from logkeep.engine.spark import jar_lock, jars
-from logkeep.engine.spark.jar_lock import check_files, differences, parse_lock, pins_of, render_lock, set_name
-from logkeep.engine.spark.jars import jars_place, resolve_jars, spark_home, spark_jars
+from logkeep.engine.spark.jvm import jar_lock, jars
+from logkeep.engine.spark.jvm.jar_lock import check_files, differences, parse_lock, pins_of, render_lock, set_name
+from logkeep.engine.spark.jvm.jars import jars_place, resolve_jars, spark_home, spark_jars
 from logkeep.errors import ConfigError, JarsUnavailable, JarsUntrusted
 from tests.support.cli.processes import ROOT
 from tests.support.other_user import give_to_other
@@ -133,7 +133,7 @@ def test_the_jars_of_pyspark_that_servers_need_are_pinned(tmp_path: Path) -> Non
 
 
 def test_every_row_is_a_sha256_in_order() -> None:
-    text = (ROOT / "src" / "logkeep" / "engine" / "spark" / "jars.lock").read_text()
+    text = (ROOT / "src" / "logkeep" / "engine" / "spark" / "jvm" / "jars.lock").read_text()
     sets = parse_lock(text)
     assert render_lock(sets) == text
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for pins in sets.values() for digest in pins.values())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from logkeep.engine.spark.table_names import TableMissing, missing_table, unknown_table
+from logkeep.engine.spark.sql.table_names import TableMissing, missing_table, unknown_table
 from logkeep.errors import UsageError
 
 TABLES = ("orders", "my-topic.x", "my-topic.y", "payments", "then.orders", "records", "logkeep_topics", "A", "a")

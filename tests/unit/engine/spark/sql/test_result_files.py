@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from logkeep.engine.spark.result_files import SpooledSink, file_sink, python_values
+from logkeep.engine.spark.sql.result_files import SpooledSink, file_sink, python_values
 from logkeep.errors import UsageError
 
 TABLE = pa.table(

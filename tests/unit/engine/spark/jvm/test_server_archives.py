@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.engine.spark.jar_lock import hashes, parse_lock, render_lock
+from logkeep.engine.spark.jvm.jar_lock import hashes, parse_lock, render_lock
 from logkeep.errors import JarsUntrusted
 from tests.docs.pages import ROOT
 from tests.support.servers import server_archives

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.engine.spark.class_archive import class_archive
-from logkeep.engine.spark.java import Java
+from logkeep.engine.spark.jvm.class_archive import class_archive
+from logkeep.engine.spark.jvm.java import Java
 from logkeep.engine.spark.session import EngineSession
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.errors import ConfigError

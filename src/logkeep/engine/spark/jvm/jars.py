@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from logkeep.engine.spark.jar_lock import check_directory, check_files, pins_of, set_name
-from logkeep.engine.spark.java import find_java
+from logkeep.engine.spark.jvm.jar_lock import check_directory, check_files, pins_of, set_name
+from logkeep.engine.spark.jvm.java import find_java
 from logkeep.errors import JarsUnavailable, ServerFailed
 from logkeep.file_owners import private_directory
 from logkeep.model.cache import CACHE_REMEDY, jars_dir
