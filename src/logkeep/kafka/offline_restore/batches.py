@@ -19,8 +19,8 @@ from logkeep.formats.kafka.transactions import Settling
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.offline_restore.values import OfflineRestoreLog
 from logkeep.model.work import Progress
-from logkeep.repository.backups.log_batches import proven_batches
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.log_batches import proven_batches
 
 
 class LogBatches:

@@ -19,10 +19,10 @@ from logkeep.formats.kafka.batch_index import BatchIndex, encode, index_of, join
 from logkeep.formats.kafka.batches import Batches, first_broken
 from logkeep.model.segments import Codec, LogName, Segment
 from logkeep.model.time import TokenSource
-from logkeep.repository.backups.segment_packing import BatchFrames, compressed_balance
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.object_writer import StoredWriter
+from logkeep.repository.segments.packing import BatchFrames, compressed_balance
 from logkeep.store.base import ObjectMetadata
 
 

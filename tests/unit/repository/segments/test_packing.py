@@ -12,11 +12,11 @@ from logkeep.formats.kafka.batch_index import BatchIndex
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.zstd_frames import FRAME_BYTES
 from logkeep.model.segments import Codec
-from logkeep.repository.backups.segment_bytes import StoredLog, joined, read_index
-from logkeep.repository.backups.segment_packing import compressed_balance
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.packing import compressed_balance
+from logkeep.repository.segments.reader import StoredLog, joined, read_index
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 from logkeep.store.base import ObjectMetadata, Store
 from logkeep.store.memory import MemoryStore
 from logkeep.store.wrapper import DelegatingStore

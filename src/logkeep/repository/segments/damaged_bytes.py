@@ -14,7 +14,7 @@ from typing import Final
 from logkeep.errors import Damaged
 from logkeep.formats.zstd_frames import LARGEST_SHARED, MAGIC, blocks_before_damage, frame_end, frame_head, opened
 from logkeep.model.segments import Codec
-from logkeep.repository.backups.segment_bytes import StoredLog, inflated
+from logkeep.repository.segments.reader import StoredLog, inflated
 
 _CHUNK: Final = 4 << 20
 _LARGEST_FRAME: Final = LARGEST_SHARED + (64 << 10)

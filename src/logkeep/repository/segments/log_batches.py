@@ -8,9 +8,9 @@ from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import OVERHEAD_BYTES, Batches, Bytes, WalkEnd, first_broken, walk
 from logkeep.model.segments import Segment
 from logkeep.model.work import Progress
-from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.reader import StoredLog
 
 _LARGEST_BATCH = 1 << 30
 """Limits how much is read because of a wrong length."""

@@ -6,8 +6,8 @@ import pytest
 
 from logkeep.formats.zstd_frames import MAGIC, FrameHead, blocks_before_damage, frame_head, packed_frame
 from logkeep.model.segments import Codec
-from logkeep.repository.backups import damaged_bytes
-from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.segments import damaged_bytes
+from logkeep.repository.segments.reader import StoredLog
 from logkeep.store.memory import MemoryStore
 
 HEAD = MAGIC + bytes((0xA0,)) + struct.pack("<I", 2 << 20)
