@@ -11,13 +11,13 @@ import pytest
 
 from logkeep.errors import Damaged, Locked, LogkeepError, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import log_name
-from logkeep.zookeeper.restore import target_checks
 from logkeep.zookeeper.restore.finish import RestoreEndState, continue_restore, roll_back
-from logkeep.zookeeper.restore.locks import locked
 from logkeep.zookeeper.restore.next_steps import next_steps
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
-from logkeep.zookeeper.restore.target_dirs import JOURNAL, place_of
+from logkeep.zookeeper.restore.target import checks as target_checks
+from logkeep.zookeeper.restore.target.directories import JOURNAL, place_of
+from logkeep.zookeeper.restore.target.locks import locked
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.server.four_letter import ServerState
 from logkeep.zookeeper.timeline.plan import ToZxid

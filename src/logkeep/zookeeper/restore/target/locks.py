@@ -8,7 +8,7 @@ from typing import Final
 
 from logkeep.directories.folder import Folder
 from logkeep.errors import Locked, TargetUnsafe
-from logkeep.zookeeper.restore.target_dirs import ServerDirectories, unreadable
+from logkeep.zookeeper.restore.target.directories import ServerDirectories, unreadable
 
 _ELSEWHERE: Final = (
     "restore to a directory on a local file system, and copy its version-2 while the server is stopped; NFS supports "

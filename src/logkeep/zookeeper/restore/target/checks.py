@@ -12,7 +12,7 @@ from pathlib import Path
 from logkeep.directories.folder import Folder
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal, journal_of
-from logkeep.zookeeper.restore.target_dirs import (
+from logkeep.zookeeper.restore.target.directories import (
     JOURNAL,
     MARKER,
     NAME_THEM,
@@ -21,7 +21,7 @@ from logkeep.zookeeper.restore.target_dirs import (
     ServerDirectories,
     unreadable,
 )
-from logkeep.zookeeper.restore.target_state import NO_FILES_FINGERPRINT
+from logkeep.zookeeper.restore.target.state import NO_FILES_FINGERPRINT
 
 _USUAL = {"myid", "initialize", "zookeeper_server.pid", "lost+found", JOURNAL}
 _MOUNTS = Path("/proc/self/mountinfo")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from logkeep.directories.folder import Folder
 from logkeep.errors import TargetUnsafe
-from logkeep.zookeeper.restore.target_dirs import ServerDirectories
+from logkeep.zookeeper.restore.target.directories import ServerDirectories
 
 
 class Sizes(NamedTuple):

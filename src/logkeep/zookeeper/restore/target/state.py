@@ -11,7 +11,7 @@ from logkeep.directories.folder import Folder
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper.names import FileKind, FileName, epoch_of, hex_zxid, parse_name
 from logkeep.formats.zookeeper.txnlog import scan
-from logkeep.zookeeper.restore.target_dirs import (
+from logkeep.zookeeper.restore.target.directories import (
     MARKER,
     LiveDirectory,
     ServerDirectories,

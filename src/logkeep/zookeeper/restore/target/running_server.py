@@ -13,7 +13,7 @@ from pathlib import Path
 
 from logkeep.errors import ClusterUnreachable, TargetUnsafe
 from logkeep.model.plurals import plural
-from logkeep.zookeeper.restore.target_dirs import LiveDirectory, ServerDirectories, unreadable
+from logkeep.zookeeper.restore.target.directories import LiveDirectory, ServerDirectories, unreadable
 from logkeep.zookeeper.server.four_letter import ServerState, four_letter, parse_address, parse_srvr
 
 _PROC = Path("/proc")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import ClusterUnreachable
-from logkeep.zookeeper.restore import running_server
-from logkeep.zookeeper.restore.running_server import ask_server, find_running_servers
-from logkeep.zookeeper.restore.target_dirs import ServerDirectories
+from logkeep.zookeeper.restore.target import running_server
+from logkeep.zookeeper.restore.target.directories import ServerDirectories
+from logkeep.zookeeper.restore.target.running_server import ask_server, find_running_servers
 from logkeep.zookeeper.server.four_letter import ServerState
 
 

@@ -8,9 +8,9 @@ import pytest
 from logkeep.directories.folder import Folder
 from logkeep.errors import TargetUnsafe
 from logkeep.zookeeper.restore import prepare as preparing
-from logkeep.zookeeper.restore.disk_space import FileSystem, Sizes, check_free_space
 from logkeep.zookeeper.restore.prepare import prepare
-from logkeep.zookeeper.restore.target_dirs import ServerDirectories
+from logkeep.zookeeper.restore.target.directories import ServerDirectories
+from logkeep.zookeeper.restore.target.disk_space import FileSystem, Sizes, check_free_space
 from logkeep.zookeeper.restore.values import Form, ServerTarget, ZooKeeperRestoreOptions
 from tests.support.zookeeper.handmade_server import made_backup
 
