@@ -17,7 +17,7 @@ from logkeep.file_owners import who_can_replace
 from logkeep.formats.applications import columns
 from logkeep.formats.compaction import barriers
 from logkeep.formats.compare import digest, log_compare, vanished_keys
-from logkeep.formats.datasets import oso_segments
+from logkeep.formats.datasets import arrow, oso_segments
 from logkeep.formats.datasets.arrow import arrow_records
 from logkeep.formats.datasets.avro import reader as avro_reader
 from logkeep.formats.datasets.kafka_backup_v1 import files as kafka_backup_v1
@@ -57,6 +57,7 @@ def warm() -> None:
     for records in visible_records([stretch], View(0, 1)):
         kafka_backup_v1.encode(arrow_records(records))
         native_batches(arrow_records(records))
+        arrow.warm(records)
         key_hashes(records.data, records.spans, np.uint64(1), np.uint64(2), np.empty((len(records), 2), np.uint64))
         barriers.warm(records)
         columns.warm(records)
