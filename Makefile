@@ -131,7 +131,7 @@ lock: install  ## update all locks: requirements (needs uv), jars of servers, Ze
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra dev -o requirements/dev.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra s3 --extra scram --extra schemas -c requirements/dev.lock -o requirements/logkeep.lock
 	for each in java zeebe; do uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 requirements/$$each.in -o requirements/$$each.lock || exit; done
-	$(BIN)/python -m logkeep.embedded.lock_jars src/logkeep/engine/spark/jars.lock $(OTHER_JARS)
+	$(BIN)/python -m logkeep.embedded.lock_jars src/logkeep/engine/spark/jvm/jars.lock $(OTHER_JARS)
 	$(BIN)/python -m tests.support.servers.server_archives lock $(ARCHIVES_LOCK)
 	CARGO_HOME=$(OSO)/cargo cargo update --manifest-path tests/support/oso/Cargo.toml
 
@@ -154,7 +154,7 @@ $(VENV)/.installed: $(VENV)/.build requirements/logkeep.lock pyproject.toml
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.kernels: $(VENV)/.installed $(wildcard src/logkeep/formats/*/*_kernels.py) $(wildcard src/logkeep/formats/*.py)
+$(VENV)/.kernels: $(VENV)/.installed $(wildcard src/logkeep/formats/*/*_kernels.py src/logkeep/formats/*/*/*_kernels.py) $(wildcard src/logkeep/formats/*.py)
 	@echo "compiling the kernels into $(COMPILED) (about half a minute)"
 	@$(BIN)/python -m logkeep.formats.warm || echo "they are compiled when they are first needed"
 	@touch $@

@@ -28,7 +28,7 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import utc_now
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef, read_chain
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.running_application import new_repository, take
 
 CLIENTS = 8

@@ -32,7 +32,7 @@ from logkeep.checkpoint.steps import run
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import open_repository
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.running_application import bank, new_repository
 
 CLIENTS, SPAN_S = 8, 3.0

@@ -20,8 +20,8 @@ import pyarrow as pa
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.zstd_frames import LEVEL
 from logkeep.model.segments import Codec, Collection, LogName, Segment
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 from logkeep.store.base import ObjectWriter
 from logkeep.store.memory import MemoryStore
 from logkeep.store.wrapper import DelegatingStore

@@ -35,7 +35,7 @@ from logkeep.kafka.verify.records import RecordUnit, covered, decode_pieces
 from logkeep.model.cache import cache_dir
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import read_chain
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.whole_backups import Archive, new_place
 
 TOPIC = "compared"

@@ -35,10 +35,10 @@ from logkeep.kafka.fold.units import FoldUnit
 from logkeep.model.cache import cache_dir
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import random_token
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.local import LocalStore
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
+from logkeep.store.local.store import LocalStore
 
 LOG = LogName(Collection.TOPICS, "state", "a" * 32, 0)
 _BATCH = 150

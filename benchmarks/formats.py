@@ -36,18 +36,18 @@ import pyarrow.parquet as pq
 from isal import isal_zlib
 
 from logkeep.formats.datasets.arrow import SCHEMA
-from logkeep.formats.datasets.avro_blocks import blocks, read_header
-from logkeep.formats.datasets.avro_container import DEFLATE_LEVEL, AvroCodec
-from logkeep.formats.datasets.avro_reader import AvroFile
-from logkeep.formats.datasets.avro_schemas import AvroSchema, schema_text
-from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.avro.blocks import blocks, read_header
+from logkeep.formats.datasets.avro.container import DEFLATE_LEVEL, AvroCodec
+from logkeep.formats.datasets.avro.reader import AvroFile
+from logkeep.formats.datasets.avro.schemas import AvroSchema, schema_text
+from logkeep.formats.datasets.avro.writer import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.parquet import ParquetFileWriter, ParquetRecords
 from logkeep.formats.jit import compile_from_now_on
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.kafka_backup_v1 import KafkaBackupV1
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.dataset_document import DatasetLog
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 
 _TOPIC = "orders"
 _TOGETHER = 8192

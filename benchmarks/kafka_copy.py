@@ -33,7 +33,7 @@ from logkeep.kafka.backup.units import CopyRange, CopyUnit
 from logkeep.kafka.client.fetch import FetchLimits, PartitionFetch, encode, parse
 from logkeep.model.cache import cache_dir
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.copied_logs import whole_range
 from tests.support.kafka.plain_client import PlainBrokers, PlainConnection
 

@@ -33,7 +33,7 @@ from logkeep.repository.chain.documents import seal, seal_of
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.parts import SegmentTable, ranges, total
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 
 _MOMENT = "2026-11-15T10:30:00+00:00"
 _TRAITS = LogTraits(1_000_000, ("none", "zstd"))

@@ -32,7 +32,7 @@ from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog, Sour
 from logkeep.kafka.restore.proof.compare import prove
 from logkeep.model.cache import cache_dir
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.copied_logs import unit_of, whole_range
 from tests.support.kafka.plain_client import PlainBrokers
 

@@ -25,7 +25,7 @@ from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.verify.checks import HashUnit, hash_objects
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 
 _SEGMENT_BYTES = 64 << 20
 

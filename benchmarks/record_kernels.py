@@ -33,9 +33,9 @@ from logkeep.formats.compare.digest import digest_of
 from logkeep.formats.datasets.arrow import arrow_records
 from logkeep.formats.kafka.batches import APPEND_TIME, Batches, BatchStretch, first_broken, walk
 from logkeep.formats.kafka.encode import encode
-from logkeep.formats.kafka.outgoing import Outgoing, outgoing, stamp
 from logkeep.formats.kafka.record_view import View
 from logkeep.formats.kafka.records import RecordColumns, decode
+from logkeep.formats.kafka.restore.outgoing import Outgoing, outgoing, stamp
 
 _PIECE_BYTES = 8 << 20
 _ZSTD = 4

@@ -64,7 +64,7 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.copied_logs import whole_range
 from tests.support.kafka.dataset_exports import Datasets
 from tests.support.kafka.plain_client import PlainBrokers

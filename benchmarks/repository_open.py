@@ -36,7 +36,7 @@ from logkeep.repository.chain.documents import seal, seal_of
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.parts import SegmentTable
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 
 COMMITS, LOGS, SEGMENTS_PER_LOG = 10_000, 10_000, 100
 PARTS = 8

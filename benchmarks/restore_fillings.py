@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from confluent_kafka import Producer
 
-from logkeep.formats.kafka.outgoing import stamp
-from logkeep.formats.kafka.synthetic_batches import filler_batches
+from logkeep.formats.kafka.restore.outgoing import stamp
+from logkeep.formats.kafka.restore.synthetic_batches import filler_batches
 from logkeep.kafka.admin.topic_changes import delete_records
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.frames import ReceiveBuffer

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.engine.spark.class_archive import ClassArchive
 from logkeep.engine.spark.engine import SparkEngine
+from logkeep.engine.spark.jvm.class_archive import ClassArchive
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.model.work import Progress
 

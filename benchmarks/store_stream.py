@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 
 _PIECE_BYTES = 4 << 20
 _ROUNDS = 3

@@ -55,7 +55,7 @@ def _numba() -> None:
 
 
 def _avro() -> None:
-    from logkeep.formats.datasets.avro_reader import warm  # noqa: PLC0415
+    from logkeep.formats.datasets.avro.reader import warm  # noqa: PLC0415
 
     warm()
 

@@ -15,7 +15,7 @@ from logkeep.checkpoint.zeebe.inventory import find_backup
 from logkeep.checkpoint.zeebe.verify import verify_backup
 from logkeep.engine.inline import InlineEngine
 from logkeep.formats.jit import compile_from_now_on
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.zeebe.golden import unpacked_store
 from tests.support.zeebe.handmade import MadeCopy, create, frames, name_of, segment, write_store
 from tests.support.zeebe.repeated_log import renumbered

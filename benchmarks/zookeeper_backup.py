@@ -13,7 +13,7 @@ from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.backup.server_files import MemberPlace

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.zookeeper_files import PAYLOADS, Workload, cpu_s, set_data_bodies, write_log
-from logkeep.engine.spark.jars import spark_home
+from logkeep.engine.spark.jvm.jars import spark_home
 from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
 
 _PIECE_BYTES = 4 << 20

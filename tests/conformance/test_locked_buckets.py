@@ -19,9 +19,9 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier
 from logkeep.store.access import open_store
 from logkeep.store.address import parse_address
+from logkeep.store.buckets.versions import Versioning, bucket_protection
 from logkeep.store.conformance.checks import CHECKS, run_checks
 from logkeep.store.conformance.trial import Scale
-from logkeep.store.versions import Versioning, bucket_protection
 from tests.support.cli.in_process import Here
 from tests.support.scripted.backup import back_up
 from tests.support.servers.lock_rule import lock_rule

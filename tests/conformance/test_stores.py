@@ -15,7 +15,7 @@ from logkeep.store.below import StoreBelow
 from logkeep.store.conformance.checks import CHECKS, StoreCheck, run_checks
 from logkeep.store.conformance.probe import VERSIONS, ProbeReport, ProbeResult, probe
 from logkeep.store.conformance.trial import QUICK, Scale
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.memory import MemoryStore
 from logkeep.store.readonly import ReadOnlyStore
 from logkeep.store.retrying import RetryingStore
@@ -152,7 +152,7 @@ def test_a_bucket_copies_objects_with_their_metadata(
     store.put_new(f"{name}/a", b"an index", {"last-offset": "41"})
     store.copy_new(f"{name}/a", f"{name}/b")
     assert server.client().head_object(Bucket="conformance", Key=f"{name}/b")["Metadata"] == {"last-offset": "41"}
-    monkeypatch.setattr("logkeep.store.objects._MOST_COPIED_BYTES", 4)  # larger ones go through this process
+    monkeypatch.setattr("logkeep.store.buckets.store._MOST_COPIED_BYTES", 4)  # larger ones go through this process
     _copies(store)
 
 

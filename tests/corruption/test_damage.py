@@ -23,7 +23,7 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts, open_format
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier, VerifyResult
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.crash.points import run_backup
 from tests.support.scripted.backup import expected, restored
 

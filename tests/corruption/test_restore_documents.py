@@ -39,7 +39,7 @@ from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.upkeep.repair import repair
 from logkeep.repository.verify.run import Verifier
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.memory import MemoryStore
 from tests.crash.points import AT_ONCE, run_backup
 from tests.golden.test_restores_golden import DOCUMENTS, FILES

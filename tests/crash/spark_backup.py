@@ -17,7 +17,7 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.model.work import Engine
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.base import ObjectWriter, Store
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.wrapper import DelegatingStore
 from tests.support.late_engine import Promising, auto_engine
 from tests.support.scripted.backup import back_up

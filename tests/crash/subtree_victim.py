@@ -12,7 +12,7 @@ from typing import Any
 
 from kazoo.protocol.connection import ConnectionHandler
 
-from logkeep.store.local_files import write_all
+from logkeep.store.local.files import write_all
 from logkeep.zookeeper.server.client import ZooKeeperSession
 from logkeep.zookeeper.server.multi_requests import MultiRequest
 from logkeep.zookeeper.subtree import journal

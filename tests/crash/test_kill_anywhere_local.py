@@ -9,7 +9,7 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import create_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.retrying import RetryingStore, RetryLimits
 from tests.crash.points import DONE, KILLED, check_after, in_child, run_backup
 from tests.crash.seeds import seeded_part

@@ -17,7 +17,7 @@ from logkeep.application.program import execute
 from logkeep.errors import ClusterError
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.processes import wait_for
 from tests.support.running_application import ask, bank, copies, ended, new_repository
 

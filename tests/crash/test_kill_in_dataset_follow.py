@@ -25,7 +25,7 @@ from logkeep.kafka.importing.recognise import open_dataset
 from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord
 from logkeep.store.base import Store
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.seeds import seeded_part, soak_part
 from tests.crash.system_calls import SystemCalls

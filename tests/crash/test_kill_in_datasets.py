@@ -7,7 +7,7 @@ from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.kafka_backup_v1 import KafkaBackupV1
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.dataset_document import DatasetLog
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.system_calls import SystemCalls
 from tests.support.faults.plan import KillAfter, Plan, no_faults

@@ -15,7 +15,7 @@ from logkeep.model.time import utc_now
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.memory import MemoryStore
 from tests.crash.points import KILLED, in_child
 from tests.crash.seeds import seeded_part

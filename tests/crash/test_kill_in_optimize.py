@@ -20,7 +20,7 @@ from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.merge_plan import MergeRule
 from logkeep.repository.upkeep.optimize import Optimized
 from logkeep.repository.verify.run import Verifier
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.crash.points import AT_ONCE, KILLED, in_child
 from tests.crash.seeds import seeded_part
 from tests.support.faults.plan import KillAfter, no_faults

@@ -28,7 +28,7 @@ from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.upkeep.repair import repair, repair_format
 from logkeep.repository.verify.run import Verifier
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.crash.points import AT_ONCE, KILLED, in_child, run_backup
 from tests.crash.seeds import seeded_part
 from tests.support.faults.plan import KillAfter, no_faults

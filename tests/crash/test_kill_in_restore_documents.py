@@ -24,7 +24,7 @@ from logkeep.repository.restores import (
 )
 from logkeep.store.access import open_store
 from logkeep.store.base import Store
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.retrying import RetryingStore, RetryLimits
 from tests.crash.points import KILLED, in_child
 from tests.support.faults.plan import KillAfter, Scripted, lost_ack, no_faults

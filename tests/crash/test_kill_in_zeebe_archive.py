@@ -25,7 +25,7 @@ from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.verify.run import Verifier
 from logkeep.store.access import create_place, open_store
 from logkeep.store.base import Store
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.memory import MemoryStore
 from tests.crash.forker import End, Forker
 from tests.crash.points import AT_ONCE

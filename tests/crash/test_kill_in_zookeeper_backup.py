@@ -9,7 +9,7 @@ import pytest
 
 from logkeep.model.segments import Codec
 from logkeep.repository.chain.commits import SourceRef, read_chain
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.repo.view import view_of
 from tests.crash.points import DONE, KILLED, in_child

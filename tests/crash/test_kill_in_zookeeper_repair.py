@@ -20,7 +20,7 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.verify.run import Verifier
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.repo.repair import RepairRun
 from logkeep.zookeeper.repo.view import view_of

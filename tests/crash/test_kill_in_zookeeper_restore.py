@@ -20,7 +20,7 @@ from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.finish import continue_restore, roll_back
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
-from logkeep.zookeeper.restore.target_dirs import JOURNAL, MARKER, marker_text
+from logkeep.zookeeper.restore.target.directories import JOURNAL, MARKER, marker_text
 from logkeep.zookeeper.restore.values import Form, ServerTarget, ZooKeeperRestoreOptions
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.seeds import seeded_part

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.engine.spark.processes import RunningProcess, descendants
+from logkeep.engine.spark.jvm.processes import RunningProcess, descendants
 from logkeep.model.cache import cache_dir
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import create_repository
@@ -24,7 +24,7 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.lease import LeaseState, lease_state, read_lease
 from logkeep.repository.chain.owner import this_process
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.crash.points import run_backup
 from tests.support.processes import files_below, program, wait_for
 from tests.support.scripted.backup import expected, restored

@@ -20,7 +20,7 @@ from logkeep.repository.chain.commits import SourceRef, append, read_chain, read
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.store.access import open_store
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.crash.forker import Forker, Job
 from tests.crash.points import run_backup
 from tests.support.scripted.backup import expected, restored

@@ -15,7 +15,7 @@ from logkeep.application.control import SendRequest
 from logkeep.application.control_client import ControlClient
 from logkeep.errors import ClusterError
 from logkeep.repository.access import open_repository
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.cli.processes import ROOT, logkeep
 from tests.support.processes import wait_for
 from tests.support.running_application import ended, new_repository

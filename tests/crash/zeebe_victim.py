@@ -5,7 +5,7 @@ from pathlib import Path
 
 from logkeep.checkpoint.zeebe.repo.export_run import StoreLayout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.retrying import RetryingStore
 from tests.crash.process_faults import ProcessFaults, path_of
 from tests.support.zeebe.archived import exported, imported

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.avro.writer import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.parquet import ParquetFileWriter
 from tests.support.cli.processes import logkeep
 from tests.support.datasets.v1_files import HandRecord, segment_name, write_partition

@@ -13,7 +13,7 @@ import pytest
 
 from logkeep.cli.demo.stage import Stage
 from logkeep.cli.demo.story import CHAPTERS
-from logkeep.engine.spark.processes import descendants
+from logkeep.engine.spark.jvm.processes import descendants
 from logkeep.model.cache import cache_dir
 from logkeep.zookeeper.server.four_letter import four_letter, parse_srvr
 from tests.support.cli.in_process import Here

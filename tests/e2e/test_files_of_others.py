@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.repository.access import open_repository
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.cli.filled_repository import backed_up, new_repository
 from tests.support.cli.forker import run
 from tests.support.cli.processes import REAL, clean_environment, logkeep

@@ -20,7 +20,7 @@ from logkeep.repository.chain.actions import HoldAction
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.write_session import pin, writing
 from logkeep.repository.upkeep.prune import delete
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.scripted.backup import back_up
 
 HERE = Path(__file__).parent / "repository"

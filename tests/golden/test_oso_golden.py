@@ -4,7 +4,7 @@ import pytest
 
 from logkeep.kafka.importing.reader import ReadNotes
 from logkeep.kafka.importing.recognise import open_dataset
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.golden.make_oso import CODECS, GROUP, PLACE, TOPIC, Golden, records
 from tests.support.kafka.arrow_samples import rows_of
 

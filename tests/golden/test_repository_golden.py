@@ -19,7 +19,7 @@ from logkeep.repository.backups.states import Completed, Failed
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.crash.points import run_backup
 from tests.support.scripted.backup import expected, restored
 

@@ -16,11 +16,12 @@ import fastavro
 import pyarrow as pa
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
-from logkeep.formats.datasets import avro_writer, parquet
-from logkeep.formats.datasets.avro_container import MAGIC, AvroCodec, number, piece
-from logkeep.formats.datasets.avro_reader import AvroFile
-from logkeep.formats.datasets.avro_schemas import AvroSchema, schema_text
-from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets import parquet
+from logkeep.formats.datasets.avro import writer as avro_writer
+from logkeep.formats.datasets.avro.container import MAGIC, AvroCodec, number, piece
+from logkeep.formats.datasets.avro.reader import AvroFile
+from logkeep.formats.datasets.avro.schemas import AvroSchema, schema_text
+from logkeep.formats.datasets.avro.writer import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.parquet import ParquetFileWriter, ParquetRecords
 from tests.support.kafka.arrow_samples import PARTITION, TOPIC, rows_of, sample
 

@@ -14,9 +14,9 @@ from logkeep.formats.compare.digest import digest_of
 from logkeep.formats.compare.log_compare import LogComparison
 from logkeep.formats.datasets.arrow import arrow_records
 from logkeep.formats.kafka.batches import Batches, BatchStretch, walk
-from logkeep.formats.kafka.outgoing import Outgoing, outgoing, stamp
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns, decode
+from logkeep.formats.kafka.restore.outgoing import Outgoing, outgoing, stamp
 from logkeep.formats.kafka.transactions import SettledTransactions, Settling
 from logkeep.formats.warm import warm
 from tests.support.kafka.slow_batches import PACKERS

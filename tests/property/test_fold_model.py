@@ -13,9 +13,9 @@ from logkeep.kafka.fold.units import FoldOutcome, FoldUnit, TombstoneRule
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import random_token
 from logkeep.repository.backups.burials import put_burial
-from logkeep.repository.backups.segment_bytes import StoredLog
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.reader import StoredLog
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 from logkeep.store.memory import MemoryStore
 from tests.soak_counts import soak_count
 from tests.support.kafka.fold_logs import (

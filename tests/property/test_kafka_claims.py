@@ -23,9 +23,9 @@ from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
 from logkeep.repository.backups.cut_coverage import untiled
 from logkeep.repository.backups.manifest import KnownGap, LogCut
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 from logkeep.store.memory import MemoryStore
 from tests.property.untimed import many
 from tests.support.kafka.handmade_batches import Batch, dense

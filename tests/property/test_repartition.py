@@ -13,7 +13,7 @@ from logkeep.formats.kafka.batches import BatchStretch, walk
 from logkeep.formats.kafka.partitioner import TOGETHER, Share
 from logkeep.formats.kafka.partitioner_kernels import NO_KEY, OUTSIDE, key_partitions
 from logkeep.formats.kafka.record_view import View, visible_records
-from logkeep.formats.kafka.regroup import BATCH_BYTES, regrouped
+from logkeep.formats.kafka.restore.regroup import BATCH_BYTES, regrouped
 from logkeep.formats.kafka.stamping import Outgoing, stamp
 from logkeep.kafka.restore.plan.repartition import LARGEST_MADE_BYTES, share
 from tests.property.untimed import many, untimed

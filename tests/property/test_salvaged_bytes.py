@@ -14,9 +14,9 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.formats.zstd_frames import LARGEST_SHARED
 from logkeep.model.segments import Codec
-from logkeep.repository.backups.damaged_bytes import salvaged
-from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.object_writer import FRAME_BYTES, StoredWriter
+from logkeep.repository.segments.damaged_bytes import salvaged
+from logkeep.repository.segments.reader import StoredLog
 from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper.model.packing import unpacked_stream
 from logkeep.zookeeper.timeline.log_check import good_runs

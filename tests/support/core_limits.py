@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from logkeep.engine.spark.processes import RunningProcess, descendants
+from logkeep.engine.spark.jvm.processes import RunningProcess, descendants
 
 NONE = ("0", "0")
 """No core is kept, and the process cannot change that."""

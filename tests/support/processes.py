@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from logkeep.engine.spark.processes import RunningProcess, descendants, kill_all
+from logkeep.engine.spark.jvm.processes import RunningProcess, descendants, kill_all
 from tests.support.cli.forker import ForkedProcess
 
 ROOT = Path(__file__).parents[2]

@@ -19,7 +19,7 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
 from logkeep.store.base import Store
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.processes import wait_for
 
 

@@ -204,7 +204,7 @@ def _auto_engine(run: Run, total_bytes: int, stop: "SignalStop | None", work: st
 
 def _circumstances(run: Run) -> "Circumstances":
     from logkeep.engine.choice import Circumstances  # noqa: PLC0415 - as above
-    from logkeep.engine.spark.class_archive import has_archive  # noqa: PLC0415
+    from logkeep.engine.spark.jvm.class_archive import has_archive  # noqa: PLC0415
     from logkeep.engine.spark.settings import tasks_at_once  # noqa: PLC0415
 
     cores = len(os.sched_getaffinity(0))

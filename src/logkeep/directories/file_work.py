@@ -12,8 +12,8 @@ import stat
 from typing import Final, NamedTuple
 
 from logkeep.errors import StoreError
-from logkeep.store.local_files import write_all
-from logkeep.store.local_stream import DirectStream
+from logkeep.store.local.files import write_all
+from logkeep.store.local.stream import DirectStream
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # opening a pipe must not wait for its writer

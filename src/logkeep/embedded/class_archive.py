@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from logkeep.engine.spark.class_archive import ClassArchive
-from logkeep.engine.spark.java import Java, find_java
+from logkeep.engine.spark.jvm.class_archive import ClassArchive
+from logkeep.engine.spark.jvm.java import Java, find_java
 from logkeep.errors import ConfigError
 from logkeep.model.cache import archive_dir
 

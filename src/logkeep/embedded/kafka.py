@@ -11,7 +11,7 @@ from pathlib import Path
 from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess, java_command
 from logkeep.embedded.server import LOGGING_JARS, READY_S, EmbeddedServer
-from logkeep.engine.spark.jars import resolve_jars, spark_jars
+from logkeep.engine.spark.jvm.jars import resolve_jars, spark_jars
 from logkeep.engine.spark.private_files import make_private
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from logkeep.embedded.kafka import KafkaRelease
 from logkeep.embedded.zookeeper import JETTY, RELEASES, ZooKeeperRelease
-from logkeep.engine.spark.jar_lock import hashes, parse_lock, render_lock, set_name
-from logkeep.engine.spark.jars import fetched, spark_home
+from logkeep.engine.spark.jvm.jar_lock import hashes, parse_lock, render_lock, set_name
+from logkeep.engine.spark.jvm.jars import fetched, spark_home
 
 OF_PYSPARK = (
     "slf4j-api-*", "log4j-slf4j2-impl-*", "log4j-api-2*", "log4j-core-2*", "scala-library-*", "metrics-core-*",

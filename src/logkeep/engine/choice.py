@@ -35,7 +35,7 @@ class Circumstances:
     started: bool = False
     """Spark is running, for earlier work of the same command."""
     archive: bool = True
-    """There is a class archive, see `spark/class_archive`."""
+    """There is a class archive, see `spark/jvm/class_archive`."""
     bytes_per_s: int | None = None
     """The user's limit for all units together."""
 

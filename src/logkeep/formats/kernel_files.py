@@ -12,10 +12,11 @@ import logging
 import os
 import pickle
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,19 @@ _log = logging.getLogger(__name__)
 @cache
 def edition() -> str:
     """A hash of all kernels: numba checks the file of a kernel for changes, but not the files of what it calls."""
-    folders = [f for f in importlib.resources.files("logkeep.formats").iterdir() if f.is_dir()]
-    sources = [file for folder in folders for file in folder.iterdir() if file.name.endswith("_kernels.py")]
+    sources = _kernel_modules(importlib.resources.files("logkeep.formats"))
     texts = (source.read_bytes() for source in sorted(sources, key=lambda f: f.name))
     checked = "-checked" if os.environ.get("NUMBA_BOUNDSCHECK", "0") != "0" else ""
     return hashlib.sha256(b"".join(texts)).hexdigest()[:16] + checked
+
+
+def _kernel_modules(folder: Traversable) -> Iterator[Traversable]:
+    """At any depth; on workers of other hosts the package is a zip file."""
+    for each in folder.iterdir():
+        if each.name.endswith("_kernels.py"):
+            yield each
+        elif each.is_dir() and not each.name.startswith((".", "__")):
+            yield from _kernel_modules(each)
 
 
 @dataclass(frozen=True)

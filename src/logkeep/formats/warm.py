@@ -17,18 +17,21 @@ from logkeep.file_owners import who_can_replace
 from logkeep.formats.applications import columns
 from logkeep.formats.compaction import barriers
 from logkeep.formats.compare import digest, log_compare, vanished_keys
-from logkeep.formats.datasets import avro_reader, kafka_backup_v1, kafka_backup_v1_reader, oso_segments
+from logkeep.formats.datasets import arrow, oso_segments
 from logkeep.formats.datasets.arrow import arrow_records
+from logkeep.formats.datasets.avro import reader as avro_reader
+from logkeep.formats.datasets.kafka_backup_v1 import files as kafka_backup_v1
+from logkeep.formats.datasets.kafka_backup_v1 import reader as kafka_backup_v1_reader
 from logkeep.formats.datasets.native_batches import native_batches
 from logkeep.formats.jit import compile_from_now_on
 from logkeep.formats.kafka.batches import APPEND_TIME, BatchStretch, walk
 from logkeep.formats.kafka.key_hash_kernels import key_hashes
-from logkeep.formats.kafka.merge_batches import BatchMergeRule, merged
-from logkeep.formats.kafka.outgoing import Outgoing, outgoing, stamp
 from logkeep.formats.kafka.partitioner import Share
 from logkeep.formats.kafka.record_view import View, visible_records
-from logkeep.formats.kafka.regroup import regrouped
-from logkeep.formats.kafka.synthetic_batches import filler_batches
+from logkeep.formats.kafka.restore.merge_batches import BatchMergeRule, merged
+from logkeep.formats.kafka.restore.outgoing import Outgoing, outgoing, stamp
+from logkeep.formats.kafka.restore.regroup import regrouped
+from logkeep.formats.kafka.restore.synthetic_batches import filler_batches
 from logkeep.formats.kernel_files import BESIDE_THE_PACKAGE, edition
 from logkeep.formats.zeebe import records as zeebe_records
 from logkeep.formats.zookeeper import changes
@@ -54,6 +57,7 @@ def warm() -> None:
     for records in visible_records([stretch], View(0, 1)):
         kafka_backup_v1.encode(arrow_records(records))
         native_batches(arrow_records(records))
+        arrow.warm(records)
         key_hashes(records.data, records.spans, np.uint64(1), np.uint64(2), np.empty((len(records), 2), np.uint64))
         barriers.warm(records)
         columns.warm(records)

@@ -15,11 +15,11 @@ from logkeep.errors import Damaged, ObjectMissing, OldMessageFormat, SourceDamag
 from logkeep.model.segments import Collection, Segment
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.model.work import Progress
-from logkeep.repository.backups.log_batches import proven_batches
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
+from logkeep.repository.segments.log_batches import proven_batches
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 from logkeep.repository.upkeep.merge_plan import MergeKeyOf
 from logkeep.repository.upkeep.optimize import Merged, MergeUnit, MergeWay, Optimizing
 

@@ -6,18 +6,18 @@ from pathlib import Path
 
 from logkeep.store.address import StoreKind, parse_address
 from logkeep.store.base import Store
-from logkeep.store.local_directories import create_root, missing_directories, remove_unused
+from logkeep.store.local.root import create_root, missing_directories, remove_unused
 
 
 def open_store(url: str) -> Store:
     """Open the store at a URL. Loads the library of its kind; nothing is contacted yet."""
     address = parse_address(url)
     if address.kind is StoreKind.LOCAL:
-        from logkeep.store.local import LocalStore  # noqa: PLC0415  # each kind loads only what it needs
+        from logkeep.store.local.store import LocalStore  # noqa: PLC0415  # each kind loads only what it needs
 
         return LocalStore(address.prefix)
-    from logkeep.store.aws_endpoint import with_endpoint  # noqa: PLC0415  # as above
-    from logkeep.store.objects import ObjectStore  # noqa: PLC0415  # obstore takes a while to load
+    from logkeep.store.buckets.aws_endpoint import with_endpoint  # noqa: PLC0415  # as above
+    from logkeep.store.buckets.store import ObjectStore  # noqa: PLC0415  # obstore takes a while to load
 
     return ObjectStore(with_endpoint(address))
 

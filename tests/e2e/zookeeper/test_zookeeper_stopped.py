@@ -9,7 +9,7 @@ import pytest
 from logkeep.cli.verbs.zookeeper.restore import verb
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.run import carry_out
-from logkeep.zookeeper.restore.target_dirs import MARKER
+from logkeep.zookeeper.restore.target.directories import MARKER
 from tests.support.cli.zookeeper_repository import archived
 
 pytestmark = pytest.mark.xdist_group("zookeeper-verbs")

@@ -17,7 +17,7 @@ from logkeep.application.runtime import Runtime
 from logkeep.application.worker_factory import RuntimeOptions
 from logkeep.model.time import utc_now
 from logkeep.repository.access import open_repository
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.cli.in_process import Here
 from tests.support.running_application import bank, new_repository
 from tests.support.scripted_application import ScriptedApplication, VirtualClock, World

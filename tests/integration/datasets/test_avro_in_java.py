@@ -8,12 +8,12 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from logkeep.formats.datasets.avro_container import AvroCodec
-from logkeep.formats.datasets.avro_reader import AvroFile
-from logkeep.formats.datasets.avro_schemas import AvroSchema, schema_text
-from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.avro.container import AvroCodec
+from logkeep.formats.datasets.avro.reader import AvroFile
+from logkeep.formats.datasets.avro.schemas import AvroSchema, schema_text
+from logkeep.formats.datasets.avro.writer import AvroFileWriter, AvroOptions
 from tests.support.kafka.arrow_samples import PARTITION, TOPIC, rows_of, sample
-from tests.unit.formats.datasets.test_avro_reader import TRIVADIS
+from tests.unit.formats.datasets.avro.test_reader import TRIVADIS
 
 JUDGE = Path(__file__).parents[2] / "support" / "java" / "AvroJudge.java"
 JARS = Path(pyspark.__file__).parent / "jars"

@@ -8,8 +8,8 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka, answers
 from logkeep.embedded.zookeeper import JETTY
-from logkeep.engine.spark.jars import resolve_jars
-from logkeep.engine.spark.processes import find_process
+from logkeep.engine.spark.jvm.jars import resolve_jars
+from logkeep.engine.spark.jvm.processes import find_process
 from logkeep.errors import ServerFailed
 from logkeep.model.cache import cache_dir
 from tests.support.processes import program, wait_for

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from logkeep.engine.spark.engine import SparkEngine
-from logkeep.engine.spark.processes import descendants
+from logkeep.engine.spark.jvm.processes import descendants
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.errors import LogkeepError
 from logkeep.model.secret import Secret

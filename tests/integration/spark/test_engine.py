@@ -13,11 +13,11 @@ import pytest
 from pyspark import SparkContext
 
 from logkeep.engine.spark.engine import SparkEngine
-from logkeep.engine.spark.processes import descendants
-from logkeep.engine.spark.query import Query
-from logkeep.engine.spark.query import QueryResult as QueryAnswer
-from logkeep.engine.spark.query_tables import UnitTable
+from logkeep.engine.spark.jvm.processes import descendants
 from logkeep.engine.spark.settings import SparkSettings
+from logkeep.engine.spark.sql.query import Query
+from logkeep.engine.spark.sql.query import QueryResult as QueryAnswer
+from logkeep.engine.spark.sql.tables import UnitTable
 from logkeep.errors import Damaged, StoreBusy, StoreFull, TaskFailed, UsageError
 from logkeep.model.cache import cache_dir
 from tests.integration.spark import rpc_attack

@@ -27,7 +27,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.model.cache import cache_dir
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.integration.kafka.restore.scene import bounds, read, write
 from tests.support.cli.filled_repository import Done, document_of
 from tests.support.cli.processes import logkeep

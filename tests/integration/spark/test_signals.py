@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.engine.spark.class_archive import class_archive
-from logkeep.engine.spark.jars import spark_home
-from logkeep.engine.spark.java import find_java
-from logkeep.engine.spark.processes import descendants
+from logkeep.engine.spark.jvm.class_archive import class_archive
+from logkeep.engine.spark.jvm.jars import spark_home
+from logkeep.engine.spark.jvm.java import find_java
+from logkeep.engine.spark.jvm.processes import descendants
 from logkeep.model.cache import archive_dir, cache_dir
 from tests.support.processes import files_below, program, wait_for
 

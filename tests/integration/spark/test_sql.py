@@ -24,9 +24,9 @@ from logkeep.cli.terminal.console import standard_console
 from logkeep.config.places import NOWHERE
 from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.settings import SparkSettings
-from logkeep.formats.datasets.avro_container import AvroCodec
-from logkeep.formats.datasets.avro_schemas import AvroSchema
-from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.avro.container import AvroCodec
+from logkeep.formats.datasets.avro.schemas import AvroSchema
+from logkeep.formats.datasets.avro.writer import AvroFileWriter, AvroOptions
 from logkeep.model.cache import cache_dir
 from tests.support.kafka.arrow_samples import PARTITION, TOPIC, rows_of, sample
 from tests.support.kafka.salvage_steps import salvaged

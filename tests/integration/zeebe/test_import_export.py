@@ -11,7 +11,7 @@ from logkeep.formats.zeebe.manifest_text import write_manifest
 from logkeep.formats.zeebe.manifests import read_manifest
 from logkeep.formats.zeebe.segment_descriptor import DESCRIPTOR_BYTES
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.whole_backups import new_place
 from tests.support.zeebe.archived import exported, imported, is_good

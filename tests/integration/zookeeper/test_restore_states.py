@@ -14,7 +14,7 @@ from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.finish import continue_restore, roll_back
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
-from logkeep.zookeeper.restore.target_dirs import MARKER
+from logkeep.zookeeper.restore.target.directories import MARKER
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.support.zookeeper.handmade_server import made_backup, old_server
 from tests.support.zookeeper.restored_servers import Stopped, names, stopping_when

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from logkeep.formats.zookeeper.names import epoch_of, snapshot_name
-from logkeep.zookeeper.restore.target_state import EPOCH_FILES
+from logkeep.zookeeper.restore.target.state import EPOCH_FILES
 from logkeep.zookeeper.restore.values import Sessions, ZooKeeperRestoreOptions
 from tests.support.servers.zookeeper_ensemble import ZooKeeperMember, running
 from tests.support.zookeeper.restored_servers import compared, refuses, restored, target_of

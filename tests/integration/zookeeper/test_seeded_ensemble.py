@@ -14,7 +14,7 @@ from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.zookeeper.model.tree import Tree, rows_of
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.staged_files import drop_sessions
-from logkeep.zookeeper.restore.target_state import EPOCH_FILES
+from logkeep.zookeeper.restore.target.state import EPOCH_FILES
 from logkeep.zookeeper.restore.values import Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import ToZxid
 from logkeep.zookeeper.timeline.verified_path import choose

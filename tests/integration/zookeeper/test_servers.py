@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
-from logkeep.engine.spark.processes import find_process
+from logkeep.engine.spark.jvm.processes import find_process
 from logkeep.errors import ClusterUnreachable, NotAuthorised, ServerFailed, ServerRefused
 from logkeep.model.cache import cache_dir
 from logkeep.zookeeper.server.client import Credential, four_letter, server_state, session

@@ -20,7 +20,7 @@ from logkeep.repository.access import create_repository, open_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.store.base import Store
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.cli.json_times import wrong_times
 from tests.support.cli.processes import ROOT, logkeep
 from tests.support.scripted.backup import Ends, back_up

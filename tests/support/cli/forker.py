@@ -42,7 +42,8 @@ CLIENT = Path(__file__).with_name("forker_client.py")
 _UNTOUCHED = ("obstore", "pyspark")
 """They run threads, which a fork would lose."""
 _SKIPPED = (
-    *("logkeep.store.object", "logkeep.engine.spark.worker", "logkeep.engine.spark.data_source"),
+    *("logkeep.store.buckets.store", "logkeep.store.buckets.object_errors"),
+    *("logkeep.engine.spark.worker", "logkeep.engine.spark.data_source"),
     *("logkeep.cli.__main__", "logkeep.cli.zkbackup.__"),
 )
 _READ_AT_START = ("PYTHON", "LC_", "NUMBA_", "OPENBLAS_", "OMP_", "LD_")

@@ -21,7 +21,7 @@ from logkeep.cli.terminal.console import standard_console
 from logkeep.config.places import NOWHERE
 from logkeep.engine.spark.directories import SharedDirectory, remove_sign
 from logkeep.engine.spark.engine import SparkEngine
-from logkeep.engine.spark.processes import descendants, kill_all
+from logkeep.engine.spark.jvm.processes import descendants, kill_all
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.model.cache import cache_dir
 from logkeep.model.secret import Secret

@@ -37,7 +37,6 @@ from logkeep.repository.backups.holds import HoldDocument
 from logkeep.repository.backups.journal import UnitReceipt
 from logkeep.repository.backups.journal import put_receipt as put_unit_receipt
 from logkeep.repository.backups.manifest import AttachmentRef, KnownGap, LogCut
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.source import ensure_source
 from logkeep.repository.backups.verification import Verification, put_verification
 from logkeep.repository.chain import layout
@@ -59,8 +58,9 @@ from logkeep.repository.restores import (
     read_plan,
 )
 from logkeep.repository.restores import put_receipt as put_restore_receipt
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 from logkeep.repository.upkeep.marks import GarbageMark
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.cli.filled_repository import new_repository
 from tests.support.hostile.corpus import TEXT
 from tests.support.hostile.documents import harmless

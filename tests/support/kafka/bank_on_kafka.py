@@ -8,7 +8,7 @@ from logkeep.application.kafka_log.log_topics import ApplicationTopics, ensure_t
 from logkeep.checkpoint.records import CheckpointDocument
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.application_processes import ApplicationProcesses
 from tests.support.processes import wait_for
 from tests.support.running_application import ask, copies, new_repository

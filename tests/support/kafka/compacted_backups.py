@@ -34,12 +34,12 @@ from logkeep.repository.backups.backup import FinishedRun, begin
 from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.manifest import AttachmentRef, KnownGap, LogCut
-from logkeep.repository.backups.segment_bytes import StoredLog
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.source import ensure_source, read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import writing
+from logkeep.repository.segments.reader import StoredLog
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 from tests.support.kafka.fold_logs import OneBatch, latest_per_key, parsed
 from tests.support.kafka.slow_records import Slow, batch_of
 from tests.support.kafka.whole_backups import new_place

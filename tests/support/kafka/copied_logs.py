@@ -12,9 +12,9 @@ from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, CopyRange, CopyUni
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.logs.brokers import Brokers
 from logkeep.model.segments import Codec, Segment
-from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.reader import StoredLog
 from tests.support.kafka.plain_client import PlainBrokers
 
 _LIMIT = 1 << 30

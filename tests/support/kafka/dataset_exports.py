@@ -21,7 +21,7 @@ from logkeep.kafka.scan.values import ScanIsolation
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.access import create_place
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.client_readers import Seen
 from tests.support.kafka.v1_reader import V1Record, records
 

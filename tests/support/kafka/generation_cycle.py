@@ -26,7 +26,6 @@ from logkeep.model.work import Engine
 from logkeep.repository.access import create_repository
 from logkeep.repository.backups.backup import FinishedRun, begin, resume
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.source import ensure_source, read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import GenerationsAction
@@ -35,6 +34,7 @@ from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.chain.format import GENERATIONS, StoreFacts, open_format
 from logkeep.repository.chain.write_session import Writing, writing
 from logkeep.repository.resume import usable_receipts
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 from logkeep.repository.upkeep.garbage import GarbageRules, collect
 from logkeep.store.base import Store
 from tests.support.kafka.cluster_values import bounds, facts, topic

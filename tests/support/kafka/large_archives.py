@@ -13,10 +13,10 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.attachments import put_attachment
 from logkeep.repository.backups.backup import FinishedRun, begin
 from logkeep.repository.backups.manifest import LogCut
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.source import ensure_source
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import writing
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 from tests.support.kafka.slow_records import Slow, batch_of
 
 TOPIC, TOPIC_ID = "large", "c" * 32

@@ -19,7 +19,7 @@ from logkeep.kafka.record.documents import GroupRecord, TopicRecord
 from logkeep.model.work import Engine, Progress
 from logkeep.store.access import create_place
 from logkeep.store.base import Store
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.arrow_rows import ArrowRow, record_batch
 
 ID = "a" * 32

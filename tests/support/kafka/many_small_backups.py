@@ -9,11 +9,11 @@ from logkeep.model.time import Clock, TokenSource, random_token, utc_now
 from logkeep.repository.backups.backup import FinishedRun, begin
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.manifest import LogCut
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.source import ensure_source, read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.write_session import writing
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 from tests.support.kafka.handmade_batches import dense
 
 Cuts = Mapping[int, tuple[int, int]]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, walk
 from logkeep.model.segments import Codec, Collection, LogName, Segment
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.slow_records import Slow, batch_of
 

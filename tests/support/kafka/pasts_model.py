@@ -52,8 +52,8 @@ from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.backups.cut_coverage import inherited_gaps
 from logkeep.repository.backups.manifest import KnownGap
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.cluster_values import facts
 from tests.support.kafka.copied_logs import archived

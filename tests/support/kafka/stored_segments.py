@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from logkeep.formats.kafka.batches import walk
 from logkeep.model.segments import Codec, Collection, LogName, Segment
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.parts import Expected
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.handmade_batches import Batch
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from logkeep.engine.spark.jar_lock import check_directory, set_name
-from logkeep.engine.spark.jars import fetched
+from logkeep.engine.spark.jvm.jar_lock import check_directory, set_name
+from logkeep.engine.spark.jvm.jars import fetched
 from logkeep.model.cache import jars_dir
 
 _SETTINGS = """\

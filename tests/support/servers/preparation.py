@@ -16,9 +16,9 @@ from logkeep.embedded.class_archive import archive_options, recorded
 from logkeep.embedded.kafka import EmbeddedKafka, KafkaRelease
 from logkeep.embedded.lock_jars import product_sets
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
-from logkeep.engine.spark.class_archive import has_archive
 from logkeep.engine.spark.engine import SparkEngine
-from logkeep.engine.spark.jars import resolve_jars
+from logkeep.engine.spark.jvm.class_archive import has_archive
+from logkeep.engine.spark.jvm.jars import resolve_jars
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.model.cache import archive_dir, cache_dir
 from tests.integration.spark import tasks

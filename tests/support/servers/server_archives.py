@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.embedded.class_archive import this_java
-from logkeep.engine.spark.jar_lock import Pins, differences, hashes, parse_lock, refuse, render_lock
-from logkeep.engine.spark.jars import spark_home
+from logkeep.engine.spark.jvm.jar_lock import Pins, differences, hashes, parse_lock, refuse, render_lock
+from logkeep.engine.spark.jvm.jars import spark_home
 
 LOCK = Path(__file__).with_name("archives.lock")
 _TREE = "tree"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess
-from logkeep.engine.spark.jars import spark_home
-from logkeep.engine.spark.processes import descendants, kill_all
+from logkeep.engine.spark.jvm.jars import spark_home
+from logkeep.engine.spark.jvm.processes import descendants, kill_all
 from logkeep.model.cache import archive_dir, cache_dir
 from tests.docs.pages import fences
 from tests.support.processes import PATIENCE_S, ROOT

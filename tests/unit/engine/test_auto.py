@@ -12,7 +12,7 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.engine.speeds_file import SpeedsFile
 from logkeep.model.work import Progress
 from logkeep.store.base import Store
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.retrying import RetryingStore
 from logkeep.store.throttled import ThrottledStore, TokenBucket
 from tests.support.late_engine import ThreadedLateEngine

@@ -22,7 +22,7 @@ from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.lease import acquire, free, read_lease
 from logkeep.repository.chain.owner import this_process
 from logkeep.store.base import ObjectWriter, Store
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.wrapper import DelegatingStore
 from tests.support.late_engine import LARGE, PATIENCE_S, Promising, ThreadedLateEngine, auto_engine
 from tests.support.scripted import backup as scripted

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import logkeep
+from logkeep.formats import kernel_files
 from tests.support.other_user import give_to_other
 
 _SOURCE = """
@@ -89,6 +90,24 @@ def one():
 
 logging.basicConfig(level=logging.WARNING)
 """
+
+
+def test_stored_kernels_are_for_all_kernels_at_any_depth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """numba does not notice a change of a kernel that another one calls."""
+    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
+    nested = tmp_path / "kafka" / "restore" / "merge_kernels.py"
+    nested.parent.mkdir(parents=True)
+    editions = set()
+    for text in ("", "1", "2"):
+        nested.write_text(text)
+        editions.add(kernel_files.edition.__wrapped__())
+    assert len(editions) == 3
+
+
+def test_modules_of_kernels_have_different_names() -> None:
+    """Stored code is found by the name of its module, without its package."""
+    names = [path.name for path in (Path(logkeep.__file__).parent / "formats").rglob("*_kernels.py")]
+    assert len(names) == len(set(names)) > 20
 
 
 def _declared_kernels() -> set[str]:

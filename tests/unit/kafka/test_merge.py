@@ -10,11 +10,11 @@ from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.merge import merge_segments
 from logkeep.model.segments import Codec, Segment
 from logkeep.model.time import random_token
-from logkeep.repository.backups import segment_bytes
-from logkeep.repository.backups.segment_bytes import StoredLog
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments import reader as segment_reader
+from logkeep.repository.segments.reader import StoredLog
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 from logkeep.repository.upkeep.optimize import Merged, MergeUnit
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.many_small_backups import batches_of, log_of
@@ -45,7 +45,7 @@ def _merge(place: SourceRef, rows: tuple[Segment, ...]) -> Merged:
 @pytest.mark.parametrize("chunk", [50, 1 << 20])
 def test_batches_end_to_end_with_an_index(place: SourceRef, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     """Read in pieces smaller than a batch too."""
-    monkeypatch.setattr(segment_bytes, "_CHUNK", chunk)
+    monkeypatch.setattr(segment_reader, "_CHUNK", chunk)
     rows = _rows(place)
     merged = _merge(place, rows).segment
     assert merged is not None

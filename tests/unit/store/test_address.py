@@ -10,7 +10,7 @@ import pytest
 from logkeep.errors import UsageError
 from logkeep.store.access import open_store
 from logkeep.store.address import Address, StoreKind, parse_address
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 
 _CANARY = "CANARY-9f2c"
 

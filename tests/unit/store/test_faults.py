@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import StoreDenied, StoreUnreachable
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.memory import MemoryStore
 from tests.support.faults.plan import Fault, Scripted, Seeded, denied_403, error_before, lost_ack
 from tests.support.faults.store import Call, FaultyStore
@@ -64,7 +64,7 @@ def test_seeded_faults_are_the_same_for_the_same_seed() -> None:
 @pytest.mark.parametrize("n", (1, 2, 3, 4))
 def test_the_process_is_killed_after_the_call(n: int, tmp_path: Path) -> None:
     script = f"""
-        from logkeep.store.local import LocalStore
+        from logkeep.store.local.store import LocalStore
         from tests.support.faults.plan import KillAfter
         from tests.support.faults.store import FaultyStore
         store = FaultyStore(LocalStore({str(tmp_path)!r}), KillAfter({n}))

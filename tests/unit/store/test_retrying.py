@@ -9,7 +9,7 @@ import pytest
 import stamina
 
 from logkeep.errors import AlreadyExists, StoreBusy, StoreDenied, StoreUnreachable, VersionMismatch
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.memory import MemoryStore
 from logkeep.store.retrying import RetryingStore, RetryLimits
 from tests.support.faults.plan import (

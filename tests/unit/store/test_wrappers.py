@@ -8,7 +8,7 @@ import pytest
 
 from logkeep.errors import ObjectMissing, StoreDenied, UsageError
 from logkeep.store.base import sweepable
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.memory import MemoryStore
 from logkeep.store.readonly import ReadOnlyStore
 from logkeep.store.retrying import RetryingStore

@@ -18,9 +18,9 @@ from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
 from logkeep.formats.kafka.transactions import SettledTransactions, Settling
 from logkeep.model.segments import Segment
 from logkeep.model.work import Progress
-from logkeep.repository.backups.log_batches import proven_batches
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.log_batches import proven_batches
 
 Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

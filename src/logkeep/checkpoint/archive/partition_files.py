@@ -12,10 +12,10 @@ from logkeep.errors import SourceDamaged, StoreError
 from logkeep.formats.kafka.batches import Batches, WalkEnd, walk
 from logkeep.model.segments import Codec, LogName, Segment
 from logkeep.model.time import TokenSource
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.object_writer import StoredWriter
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 
 SEGMENT_BYTES: Final = 64 << 20
 _SNAPSHOT_PIECE: Final = 4 << 20

@@ -21,10 +21,10 @@ from logkeep.formats.kafka.batches import TRANSACTIONAL, Batches, Bytes
 from logkeep.formats.kafka.transactions import Settling
 from logkeep.model.segments import Segment
 from logkeep.model.work import Progress
-from logkeep.repository.backups.log_batches import proven_batches
-from logkeep.repository.backups.segment_bytes import proven_pieces
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.log_batches import proven_batches
+from logkeep.repository.segments.reader import proven_pieces
 
 
 class SystemKeysUnit(msgspec.Struct, frozen=True):

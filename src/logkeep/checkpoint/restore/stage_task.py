@@ -20,9 +20,9 @@ from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import Batches, Bytes
 from logkeep.model.segments import Segment
 from logkeep.model.work import Progress
-from logkeep.repository.backups.log_batches import proven_batches
-from logkeep.repository.backups.segment_bytes import proven_pieces
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.log_batches import proven_batches
+from logkeep.repository.segments.reader import proven_pieces
 
 
 class StageUnit(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from logkeep.formats.applications import mark_kernels as m
 from logkeep.formats.kafka.batches import TRANSACTIONAL, Batches, Bytes
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
 from logkeep.formats.kafka.transactions import SettledTransactions, Settling
-from logkeep.repository.backups.log_batches import LogPieces
+from logkeep.repository.segments.log_batches import LogPieces
 
 _PIECE_BYTES: Final = 4 << 20
 _ANY, _NO_TOPIC = np.zeros(16, np.uint8), (np.zeros(1, np.uint8), np.array([1]))

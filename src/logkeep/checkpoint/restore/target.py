@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from logkeep.checkpoint.restore.plan import PartitionRestorePlan
-from logkeep.repository.backups.log_batches import LogPieces
+from logkeep.repository.segments.log_batches import LogPieces
 
 _PIECE_BYTES: Final = 4 << 20
 

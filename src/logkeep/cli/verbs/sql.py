@@ -21,8 +21,8 @@ from logkeep.store.access import local_root
 from logkeep.store.readonly import ReadOnlyStore
 
 if TYPE_CHECKING:
-    from logkeep.engine.spark.query import QueryResult, ResultSink
-    from logkeep.engine.spark.query_tables import QueryTable
+    from logkeep.engine.spark.sql.query import QueryResult, ResultSink
+    from logkeep.engine.spark.sql.tables import QueryTable
     from logkeep.kafka.record.backup_view import KafkaBackupView
 
 Cell = str | int | float | bool | None
@@ -86,7 +86,7 @@ def _refuse_contradictions(run: Run) -> None:
 
 
 def _query_kafka(run: Run, place: SourceRef, query: str) -> SqlReport:
-    from logkeep.engine.spark.query import Query  # noqa: PLC0415 - help must not load Spark
+    from logkeep.engine.spark.sql.query import Query  # noqa: PLC0415 - help must not load Spark
     from logkeep.kafka.scan.open_backup import open_backup  # noqa: PLC0415 - Arrow, slow to load
 
     engine = spark_engine(run)
@@ -103,8 +103,8 @@ def _query_kafka(run: Run, place: SourceRef, query: str) -> SqlReport:
 
 
 def _query_dataset(run: Run, url: str, query: str) -> SqlReport:
-    from logkeep.engine.spark.query import Query  # noqa: PLC0415 - as above
-    from logkeep.engine.spark.query_tables import QueryTable, UnitTable  # noqa: PLC0415
+    from logkeep.engine.spark.sql.query import Query  # noqa: PLC0415 - as above
+    from logkeep.engine.spark.sql.tables import QueryTable, UnitTable  # noqa: PLC0415
     from logkeep.kafka.importing.recognise import open_dataset  # noqa: PLC0415
     from logkeep.kafka.importing.table_rows import SCHEMA, dataset_rows, dataset_tables  # noqa: PLC0415
 
@@ -157,7 +157,7 @@ def _other_backups(run: Run) -> dict[str, str]:
 
 
 def _tables(views: "Mapping[str, KafkaBackupView]", *, decode: bool) -> "dict[str, QueryTable]":
-    from logkeep.engine.spark.query_tables import ReadyTable  # noqa: PLC0415
+    from logkeep.engine.spark.sql.tables import ReadyTable  # noqa: PLC0415
     from logkeep.kafka.tables.catalogue import CATALOGUE  # noqa: PLC0415
 
     tables: dict[str, QueryTable] = {}
@@ -182,7 +182,7 @@ def _tables(views: "Mapping[str, KafkaBackupView]", *, decode: bool) -> "dict[st
 
 
 def _records(view: "KafkaBackupView", options: Mapping[str, str]) -> "QueryTable":
-    from logkeep.engine.spark.query_tables import SourceTable  # noqa: PLC0415
+    from logkeep.engine.spark.sql.tables import SourceTable  # noqa: PLC0415
 
     place = view.place
     named = {"repo": place.store.url, "source": place.source, "versionAsOf": str(view.entry.id)}
@@ -205,7 +205,7 @@ def _sink(run: Run, *, spooled: bool = False) -> "ResultSink | None":
     form = run[SQL_OUTPUT]
     if form == "table":
         return None
-    from logkeep.engine.spark.result_files import SpooledSink, file_sink  # noqa: PLC0415 - as above
+    from logkeep.engine.spark.sql.result_files import SpooledSink, file_sink  # noqa: PLC0415 - as above
 
     sink = file_sink(form, run.console.data)
     return SpooledSink(sink) if spooled else sink
@@ -219,7 +219,7 @@ def _cell(value: Any) -> Cell:
     """For people: bytes as text where they are text."""
     if value is None or isinstance(value, str | int | float):
         return value
-    from logkeep.engine.spark.result_files import plain  # noqa: PLC0415
+    from logkeep.engine.spark.sql.result_files import plain  # noqa: PLC0415
 
     if not isinstance(value, bytes):
         shown = plain(value)

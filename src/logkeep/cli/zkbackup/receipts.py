@@ -15,7 +15,7 @@ from logkeep.directories.folder import Folder
 from logkeep.errors import LogkeepError, RestoreFailed
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.target_state import owner_like
+from logkeep.zookeeper.restore.target.state import owner_like
 from logkeep.zookeeper.restore.values import FileOwner, RestoreReceipt
 
 _LARGEST: Final = 1 << 26

@@ -51,7 +51,7 @@ from logkeep.zookeeper.restore.finish import RestoreEnd, RestoreEndState, contin
 from logkeep.zookeeper.restore.journal import Phase, read_journal
 from logkeep.zookeeper.restore.prepare import PreparedRestore, check_targets, prepare
 from logkeep.zookeeper.restore.run import carry_out, journal_name
-from logkeep.zookeeper.restore.target_dirs import named_folder
+from logkeep.zookeeper.restore.target.directories import named_folder
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Target, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey

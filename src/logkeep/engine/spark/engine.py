@@ -12,10 +12,10 @@ from logkeep.engine.base import BaseEngine
 from logkeep.engine.outcomes import UnitDone, sum_bytes
 from logkeep.engine.spark.directories import DirectorySign, SharedDirectory, make_sign, remove_sign, report_host
 from logkeep.engine.spark.job import POLL_S, Seat, SparkJob, cancel, ended
-from logkeep.engine.spark.query import Query, QueryResult, run_query
 from logkeep.engine.spark.session import EngineSession
 from logkeep.engine.spark.session_start import SessionStart
 from logkeep.engine.spark.settings import SparkSettings, attempts, is_local, tasks_at_once
+from logkeep.engine.spark.sql.query import Query, QueryResult, run_query
 from logkeep.engine.speeds_file import SpeedsFile
 from logkeep.engine.stop import Background, SignalStop
 from logkeep.errors import EngineUnavailable

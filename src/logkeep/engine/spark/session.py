@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from logkeep import errors
-from logkeep.engine.spark.class_archive import ClassArchive, class_archive
 from logkeep.engine.spark.failures import start_failure
-from logkeep.engine.spark.java import find_java
+from logkeep.engine.spark.jvm.class_archive import ClassArchive, class_archive
+from logkeep.engine.spark.jvm.java import find_java
+from logkeep.engine.spark.jvm.processes import descendants, family_with_argument, kill_all
 from logkeep.engine.spark.private_files import append_private, make_private
-from logkeep.engine.spark.processes import descendants, family_with_argument, kill_all
 from logkeep.engine.spark.protection import SECRET_VARIABLE, makes_own_secret, protection
 from logkeep.engine.spark.settings import SparkSettings, absolute_paths, is_local, session_conf
 from logkeep.engine.stop import Background

@@ -7,7 +7,7 @@ Key and value have a size i32 in front, -1 for null. Rows of `numbers` and `span
 
 import numpy as np
 
-from logkeep.formats.datasets.kafka_backup_v1_reader_kernels import (
+from logkeep.formats.datasets.kafka_backup_v1.v1_reader_kernels import (
     BAD,
     END,
     FULL,

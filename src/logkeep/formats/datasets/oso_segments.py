@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
 from logkeep.formats.arrow_streams import unpacked_pieces
-from logkeep.formats.datasets import kafka_backup_v1_reader_kernels as columns
 from logkeep.formats.datasets import oso_kernels as k
+from logkeep.formats.datasets.kafka_backup_v1 import v1_reader_kernels as columns
 from logkeep.formats.datasets.record_parts import BytesAt, headers_column, record_batch
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from logkeep.formats.datasets.kafka_backup_v1 import ENTRY_BYTES, MAGIC
+from logkeep.formats.datasets.kafka_backup_v1.files import ENTRY_BYTES, MAGIC
 from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset
 from logkeep.kafka.dataset_upkeep.segments import first_offset
 from logkeep.kafka.importing.files import FilesPartitionReader

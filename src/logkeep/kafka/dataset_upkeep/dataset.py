@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from logkeep.errors import Damaged, UsageError
-from logkeep.formats.datasets.kafka_backup_v1_reader import file_name, group_offsets
+from logkeep.formats.datasets.kafka_backup_v1.reader import file_name, group_offsets
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.kafka_backup_v1 import FORMAT, LABEL, V1Files, v1_files
 from logkeep.kafka.importing.reader import DatasetReader

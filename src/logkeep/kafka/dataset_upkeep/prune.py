@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from logkeep.formats.datasets.kafka_backup_v1 import MAGIC, ListedSegment, partition_index_name, segment_name
-from logkeep.formats.datasets.kafka_backup_v1_reader import listed_segments
+from logkeep.formats.datasets.kafka_backup_v1.files import MAGIC, ListedSegment, partition_index_name, segment_name
+from logkeep.formats.datasets.kafka_backup_v1.reader import listed_segments
 from logkeep.kafka.datasets.documents import put_document, without_files
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from logkeep.formats.datasets import kafka_backup_v1_reader as v1
-from logkeep.formats.datasets import kafka_backup_v1_reader_kernels as k
-from logkeep.formats.datasets.kafka_backup_v1 import MAGIC as FIRST_BYTE
-from logkeep.formats.datasets.kafka_backup_v1 import ListedSegment, partition_index_name, segment_name
+from logkeep.formats.datasets.kafka_backup_v1 import reader as v1
+from logkeep.formats.datasets.kafka_backup_v1 import v1_reader_kernels as k
+from logkeep.formats.datasets.kafka_backup_v1.files import MAGIC as FIRST_BYTE
+from logkeep.formats.datasets.kafka_backup_v1.files import ListedSegment, partition_index_name, segment_name
 from logkeep.kafka.dataset_upkeep.v1_segments import OpenedPartition, found_records, open_partition, readable_index
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.kafka_backup_v1 import V1Files

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from logkeep.errors import UsageError
-from logkeep.formats.datasets import kafka_backup_v1_reader_kernels as k
 from logkeep.formats.datasets.binary_spans import numbers
+from logkeep.formats.datasets.kafka_backup_v1 import v1_reader_kernels as k
 from logkeep.formats.kafka.record_kernels import Longs
 from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset
 from logkeep.kafka.dataset_upkeep.prune import NO_TIME, DatasetSegment

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
-from logkeep.formats.datasets import kafka_backup_v1_reader as v1
+from logkeep.formats.datasets.kafka_backup_v1 import reader as v1
 from logkeep.kafka.importing.kafka_backup_v1 import V1Files, V1PartitionReader, v1_partition
 from logkeep.kafka.importing.reader import ReadNotes
 from logkeep.kafka.importing.v1_segment import V1SegmentReader

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from logkeep.errors import Damaged
-from logkeep.formats.datasets import kafka_backup_v1_reader as v1
 from logkeep.formats.datasets.binary_spans import numbers
+from logkeep.formats.datasets.kafka_backup_v1 import reader as v1
 from logkeep.kafka.dataset_upkeep.segments import first_offset
 from logkeep.kafka.dataset_upkeep.v1_segments import (
     WRONG_FILE,

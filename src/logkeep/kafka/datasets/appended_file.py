@@ -10,8 +10,8 @@ from pathlib import Path
 
 from logkeep.errors import Locked
 from logkeep.store.base import safe_name
-from logkeep.store.directory import opened_below, opened_root, os_errors_about, require_regular
-from logkeep.store.local_files import write_all
+from logkeep.store.local.directory import opened_below, opened_root, os_errors_about, require_regular
+from logkeep.store.local.files import write_all
 
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe must not wait for its writer
 

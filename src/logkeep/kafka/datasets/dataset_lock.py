@@ -11,7 +11,7 @@ from logkeep.kafka.datasets.bucket_rewrite import exchanged_now, held
 from logkeep.kafka.datasets.held_journal import HeldJournal
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.dataset_version import FOLDER
-from logkeep.store.directory import opened_below, opened_root, os_errors_about
+from logkeep.store.local.directory import opened_below, opened_root, os_errors_about
 
 _LOCK = "lock"
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from logkeep.formats.datasets.kafka_backup_v1 import (
+from logkeep.formats.datasets.kafka_backup_v1.files import (
     MAGIC,
     NAME,
     EncodedRecords,

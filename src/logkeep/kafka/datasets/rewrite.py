@@ -22,8 +22,8 @@ from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.values import ExportedLog
 from logkeep.kafka.record.dataset_document import DatasetDocument
 from logkeep.kafka.record.dataset_version import FOLDER
-from logkeep.store.directory import opened_below, opened_root, os_errors_about
-from logkeep.store.local import LocalStore
+from logkeep.store.local.directory import opened_below, opened_root, os_errors_about
+from logkeep.store.local.store import LocalStore
 
 _REWRITE = "rewrite"
 _REPLACED = "+replaced"

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from logkeep.errors import Damaged, FormatTooNew, ObjectMissing, TargetUnsafe, UsageError
-from logkeep.formats.datasets.kafka_backup_v1 import (
+from logkeep.formats.datasets.kafka_backup_v1.files import (
     ENTRY_BYTES,
     MAGIC,
     ListedSegment,
     partition_index_name,
     segment_name,
 )
-from logkeep.formats.datasets.kafka_backup_v1_reader import listed_segments
+from logkeep.formats.datasets.kafka_backup_v1.reader import listed_segments
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.dataset_document import DatasetLog
 

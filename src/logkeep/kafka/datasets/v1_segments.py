@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from logkeep.formats.datasets.kafka_backup_v1 import MAGIC, ListedSegment, partition_index_name
+from logkeep.formats.datasets.kafka_backup_v1.files import MAGIC, ListedSegment, partition_index_name
 from logkeep.kafka.datasets.appended_file import AppendedFile
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.v1_end import INDEX, RECORDS, SegmentEnd, V1End

@@ -21,9 +21,9 @@ from logkeep.kafka.fold.units import TombstoneRule
 from logkeep.kafka.logs.row_slices import RowSlices
 from logkeep.model.segments import Segment
 from logkeep.model.work import Progress
-from logkeep.repository.backups.log_batches import proven_batches
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.log_batches import proven_batches
 
 _NO_LIMIT: Final = 2**63 - 1
 

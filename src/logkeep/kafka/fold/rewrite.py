@@ -15,7 +15,7 @@ from logkeep.formats.kafka.transactions import ABORT, COMMIT
 from logkeep.kafka.fold.fold_input import FoldInput, FoldSurvey
 from logkeep.model.segments import Segment
 from logkeep.model.time import TokenSource
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 
 _MOST_BATCHES = 1 << 30
 """The batches of one object were in one object before."""

@@ -81,7 +81,7 @@ class FilesPartitionReader:
                     yield batch.slice(wanted)
 
     def _file(self, info: ObjectInfo, notes: ReadNotes) -> "Iterator[pa.RecordBatch]":
-        from logkeep.formats.datasets.avro_reader import AvroFile  # noqa: PLC0415 - as above
+        from logkeep.formats.datasets.avro.reader import AvroFile  # noqa: PLC0415 - as above
         from logkeep.formats.datasets.parquet import ParquetRecords  # noqa: PLC0415
 
         file = cast(BinaryIO, open_object(self.store, info.name, info.size))

@@ -19,7 +19,7 @@ from logkeep.model.segments import Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 from logkeep.repository.backups.journal import put_receipt
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa

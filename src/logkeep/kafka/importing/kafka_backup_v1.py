@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logkeep.errors import Damaged, ObjectMissing
-from logkeep.formats.datasets import kafka_backup_v1_reader as v1
-from logkeep.formats.datasets.kafka_backup_v1 import segment_name
+from logkeep.formats.datasets.kafka_backup_v1 import reader as v1
+from logkeep.formats.datasets.kafka_backup_v1.files import segment_name
 from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic, PartitionReader, ReadNotes
 from logkeep.kafka.importing.v1_segment import V1SegmentReader
 from logkeep.kafka.record.import_label import ToolLabel

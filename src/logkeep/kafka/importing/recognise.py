@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from logkeep.errors import UnsafeName, UsageError
-from logkeep.formats.datasets.kafka_backup_v1_reader import file_name
+from logkeep.formats.datasets.kafka_backup_v1.reader import file_name
 from logkeep.kafka.importing import files, kafka_backup_v1, oso
 from logkeep.kafka.importing.plan import check_topic_name
 from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic

@@ -15,8 +15,8 @@ from logkeep.errors import StoreFull, UsageError
 from logkeep.model.time import TokenSource
 from logkeep.repository.access import Repository, create_repository
 from logkeep.repository.chain.format import StoreFacts
-from logkeep.store.local import LocalStore
-from logkeep.store.local_files import locked_by_another
+from logkeep.store.local.files import locked_by_another
+from logkeep.store.local.store import LocalStore
 
 _PREFIX, _LOCK, _ALL = "logkeep-scratch-", "lock", "logkeep-scratch.lock"
 _SPARE_BYTES = 64 << 20

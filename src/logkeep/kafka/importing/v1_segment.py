@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from logkeep.formats.datasets import kafka_backup_v1_reader as v1
-from logkeep.formats.datasets import kafka_backup_v1_reader_kernels as k
+from logkeep.formats.datasets.kafka_backup_v1 import reader as v1
+from logkeep.formats.datasets.kafka_backup_v1 import v1_reader_kernels as k
 from logkeep.formats.kafka.record_kernels import Longs
 from logkeep.kafka.importing.reader import ReadNotes
 from logkeep.store.base import Store

@@ -12,10 +12,10 @@ from logkeep.formats.kafka.batches import BatchStretch
 from logkeep.formats.kafka.transactions import SettledTransactions, Settling
 from logkeep.kafka.logs.header_check import NOT_WRITTEN, HeaderCheck
 from logkeep.model.segments import Codec, LogName, Segment
-from logkeep.repository.backups.log_batches import LogPieces
-from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.log_batches import LogPieces
+from logkeep.repository.segments.reader import StoredLog
 
 PIECE_BYTES = 2 << 20
 """Read from the archive at once: several logs are open at the same time."""

@@ -14,10 +14,10 @@ from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.formats.kafka.batches import Batches, Bytes
 from logkeep.model.segments import Codec
 from logkeep.model.work import Progress
-from logkeep.repository.backups.log_batches import LogPieces
-from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.parts import Expected
+from logkeep.repository.segments.log_batches import LogPieces
+from logkeep.repository.segments.reader import StoredLog
 from logkeep.repository.verify.checks import CheckedObjects, HashResult, HashUnit, hash_objects, stored_sha256
 from logkeep.store.base import Store
 

@@ -16,8 +16,8 @@ from logkeep.errors import Damaged
 from logkeep.formats.kafka.batch_index import BatchIndex
 from logkeep.formats.kafka.batches import Batches, Longs
 from logkeep.model.segments import Segment
-from logkeep.repository.backups.segment_bytes import StoredLog, read_index
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.reader import StoredLog, read_index
 
 NOT_WRITTEN = "the bytes are not those that were written"
 

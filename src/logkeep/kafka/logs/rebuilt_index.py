@@ -5,8 +5,8 @@ import hashlib
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batch_index import BatchIndex, index_of, join
 from logkeep.kafka.logs.header_check import NOT_WRITTEN
-from logkeep.repository.backups.log_batches import LogPieces
-from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.segments.log_batches import LogPieces
+from logkeep.repository.segments.reader import StoredLog
 
 
 def rebuild_index(log: StoredLog, sha256: str) -> BatchIndex:

@@ -14,13 +14,13 @@ import numpy as np
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, BatchStretch, walk
 from logkeep.formats.kafka.buried_offsets import BuriedOffsets
-from logkeep.formats.kafka.synthetic_batches import abort_marker, cut_batch, empty_batches, thinned_batch
+from logkeep.formats.kafka.restore.synthetic_batches import abort_marker, cut_batch, empty_batches, thinned_batch
 from logkeep.formats.kafka.transactions import Settling
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.offline_restore.values import OfflineRestoreLog
 from logkeep.model.work import Progress
-from logkeep.repository.backups.log_batches import proven_batches
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.log_batches import proven_batches
 
 
 class LogBatches:

@@ -9,7 +9,7 @@ import numpy as np
 
 from logkeep.directories.folder import Folder
 from logkeep.formats.kafka.batches import Batches, BatchStretch, Longs
-from logkeep.formats.kafka.relabel import Plain, relabel
+from logkeep.formats.kafka.restore.relabel import Plain, relabel
 from logkeep.kafka.offline_restore.proof import Fingerprint, written_file
 from logkeep.kafka.offline_restore.segment_rolling import OpenSegmentFile, borders, file_name
 from logkeep.kafka.offline_restore.staging import failing_at

@@ -15,7 +15,7 @@ import numpy as np
 from logkeep.directories.folder import Folder
 from logkeep.errors import LogDirUnusable
 from logkeep.formats.kafka.batches import Batches, Longs, first_broken
-from logkeep.formats.kafka.relabel import original
+from logkeep.formats.kafka.restore.relabel import original
 from logkeep.kafka.disks.segment_windows import SegmentWindow, windows_of
 from logkeep.kafka.offline_restore.values import RestoredSegment
 from logkeep.model.work import Progress

@@ -23,8 +23,8 @@ from logkeep.model.segments import Proof, Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 from logkeep.repository.backups.journal import put_receipt
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 
 _NOT_FOR_RESUMING = "salvage"
 

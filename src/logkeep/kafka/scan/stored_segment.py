@@ -18,9 +18,9 @@ from logkeep.kafka.logs.header_check import NOT_WRITTEN, index_beside
 from logkeep.kafka.logs.rebuilt_index import rebuild_index
 from logkeep.kafka.scan.batch_rows import NEAR_BYTES, read_together
 from logkeep.model.segments import Codec, Segment
-from logkeep.repository.backups.log_batches import LogPieces
-from logkeep.repository.backups.segment_bytes import StoredLog, joined
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.log_batches import LogPieces
+from logkeep.repository.segments.reader import StoredLog, joined
 
 _COMPARED = tuple(name for name in ROW.names or () if name != "position")
 

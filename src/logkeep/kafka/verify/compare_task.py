@@ -21,9 +21,9 @@ from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
 from logkeep.kafka.verify.records import SegmentRange
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Progress
-from logkeep.repository.backups.log_batches import LogPieces
-from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.backups.verification import SOURCE_DIFFERS
+from logkeep.repository.segments.log_batches import LogPieces
+from logkeep.repository.segments.reader import StoredLog
 from logkeep.repository.verify.checks import CheckedObjects
 from logkeep.store.base import Store
 

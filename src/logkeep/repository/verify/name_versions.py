@@ -17,8 +17,8 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.parts import SegmentTable, objects
 from logkeep.store.address import Address
-from logkeep.store.bucket_requests import BucketUnknown
-from logkeep.store.versions import NameHistory, name_histories, versioned_address
+from logkeep.store.buckets.bucket_requests import BucketUnknown
+from logkeep.store.buckets.versions import NameHistory, name_histories, versioned_address
 
 REWRITTEN, DELETED, UNREAD = "name-rewritten", "name-deleted", "versions-unread"
 DOUBTS = frozenset({REWRITTEN, DELETED})

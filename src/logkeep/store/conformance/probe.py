@@ -16,10 +16,10 @@ from logkeep.errors import LogkeepError, StoreFull
 from logkeep.model.time import Clock, TokenSource
 from logkeep.store.address import Address, StoreKind, parse_address
 from logkeep.store.base import Store
+from logkeep.store.buckets.lifecycle import AbortRule, abort_rule, rule_remedy
+from logkeep.store.buckets.versions import bucket_protection
 from logkeep.store.conformance.checks import CheckOutcome, Stake, Watch, emptied, run_checks
 from logkeep.store.conformance.trial import QUICK, Scale
-from logkeep.store.lifecycle import AbortRule, abort_rule, rule_remedy
-from logkeep.store.versions import bucket_protection
 
 VERSIONS = "versions"
 """Slug of the line about versions and locks."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from logkeep.store.local_files import sync_path
+from logkeep.store.local.files import sync_path
 from logkeep.zookeeper.bundle import layout
 
 SEAL: Final = "seal"

@@ -17,10 +17,10 @@ from logkeep.formats.zookeeper.names import log_name
 from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource
 from logkeep.repository.object_writer import StoredObject, StoredWriter
-from logkeep.store.directory import os_errors_about
-from logkeep.store.local import LocalStore
-from logkeep.store.local_directories import PARTIAL
-from logkeep.store.local_files import sync_path
+from logkeep.store.local.directory import os_errors_about
+from logkeep.store.local.files import sync_path
+from logkeep.store.local.root import PARTIAL
+from logkeep.store.local.store import LocalStore
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.contents import log_entry
 from logkeep.zookeeper.bundle.info_file import document_of, replace_document, sealed_again

@@ -8,11 +8,11 @@ from typing import BinaryIO, Final
 
 from logkeep.errors import Damaged, UsageError
 from logkeep.model.segments import Codec
-from logkeep.repository.backups.damaged_bytes import salvaged
-from logkeep.repository.backups.segment_bytes import StoredLog
-from logkeep.store.directory import opened_below, opened_root, os_errors_about, require_regular
-from logkeep.store.local import LocalStore
-from logkeep.store.local_files import READ_FLAGS
+from logkeep.repository.segments.damaged_bytes import salvaged
+from logkeep.repository.segments.reader import StoredLog
+from logkeep.store.local.directory import opened_below, opened_root, os_errors_about, require_regular
+from logkeep.store.local.files import READ_FLAGS
+from logkeep.store.local.store import LocalStore
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.document import (
     WITHOUT_DOCUMENT,

@@ -19,10 +19,10 @@ from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.repository.object_writer import DEFAULT_LEVEL, StoredWriter
-from logkeep.store.directory import os_errors_about
-from logkeep.store.local import LocalStore
-from logkeep.store.local_directories import PARTIAL
-from logkeep.store.local_files import sync_path
+from logkeep.store.local.directory import os_errors_about
+from logkeep.store.local.files import sync_path
+from logkeep.store.local.root import PARTIAL
+from logkeep.store.local.store import LocalStore
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.contents import info_of, stored_names
 from logkeep.zookeeper.bundle.document import BackupInfo, encoded, with_seal

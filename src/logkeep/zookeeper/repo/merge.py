@@ -19,12 +19,12 @@ from logkeep.model.segments import Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 from logkeep.repository.backups.attachments import read_attachment
-from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.object_writer import StoredWriter
+from logkeep.repository.segments.reader import StoredLog
 from logkeep.repository.upkeep.merge_plan import MergeKeyOf
 from logkeep.repository.upkeep.optimize import Merged, MergeUnit, MergeWay
 from logkeep.zookeeper.model.archived import ArchivedLog

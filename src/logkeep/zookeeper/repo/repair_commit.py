@@ -17,12 +17,12 @@ from logkeep.errors import BackupFailed, Damaged
 from logkeep.model.ranges import Range, tile
 from logkeep.model.segments import Collection, Segment
 from logkeep.model.time import TokenSource
-from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import Writing
 from logkeep.repository.object_writer import StoredObject
 from logkeep.repository.parts import ranges
+from logkeep.repository.segments.reader import StoredLog
 from logkeep.repository.upkeep.replace import ServedRows, replace_rows, served_rows
 from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.repo.current_record import adler_digest

@@ -13,13 +13,13 @@ from logkeep.formats.zookeeper.scanned_log import HEADER
 from logkeep.formats.zookeeper.txnlog import digest_in, tables
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository.backups.attachments import read_attachment
-from logkeep.repository.backups.damaged_bytes import salvaged
 from logkeep.repository.backups.manifest import Manifest
-from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
+from logkeep.repository.segments.damaged_bytes import salvaged
+from logkeep.repository.segments.reader import StoredLog
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member
 from logkeep.zookeeper.model.packing import unpacked_stream
 from logkeep.zookeeper.model.tree import Tree

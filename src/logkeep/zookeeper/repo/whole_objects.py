@@ -14,7 +14,7 @@ import msgspec
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.model.segments import Segment
-from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.segments.reader import StoredLog
 from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.packing import PiecesStream
 from logkeep.zookeeper.repo.pieces import join_pieces

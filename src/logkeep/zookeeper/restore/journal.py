@@ -25,7 +25,7 @@ from logkeep.directories.owner_process import OwnerProcess
 from logkeep.directories.path_walk import user_name
 from logkeep.errors import Damaged, OtherOwner, TargetUnsafe
 from logkeep.formats.zookeeper.names import parse_name
-from logkeep.zookeeper.restore.target_dirs import (
+from logkeep.zookeeper.restore.target.directories import (
     JOURNAL,
     LiveDirectory,
     ServerDirectories,

@@ -20,8 +20,8 @@ from logkeep.formats.zookeeper.names import FileKind, epoch_of, hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.zookeeper.restore.journal import RestoreJournal
 from logkeep.zookeeper.restore.limits import warning
-from logkeep.zookeeper.restore.target_dirs import ServerDirectories
-from logkeep.zookeeper.restore.target_state import epochs_in, highest_zxid
+from logkeep.zookeeper.restore.target.directories import ServerDirectories
+from logkeep.zookeeper.restore.target.state import epochs_in, highest_zxid
 from logkeep.zookeeper.restore.values import HIGHEST_EPOCH
 
 HIGHEST_ZXID = (1 << 63) - 1

@@ -8,8 +8,8 @@ from logkeep.formats.zookeeper.names import SnapshotPacking, hex_zxid, parse_nam
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
 from logkeep.zookeeper.restore.limits import TreeContent, parse_version, tree_findings, tree_obstacles, warning
-from logkeep.zookeeper.restore.running_server import RunningServers
-from logkeep.zookeeper.restore.target_dirs import ServerDirectories
+from logkeep.zookeeper.restore.target.directories import ServerDirectories
+from logkeep.zookeeper.restore.target.running_server import RunningServers
 from logkeep.zookeeper.restore.values import Form, TargetContents, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import RestorePath, shown_time
 from logkeep.zookeeper.timeline.replay import Mismatch

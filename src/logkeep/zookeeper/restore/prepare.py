@@ -9,7 +9,6 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, utc_now
 from logkeep.zookeeper.model.archived import BackupView
-from logkeep.zookeeper.restore.disk_space import Sizes, check_free_space
 from logkeep.zookeeper.restore.ensemble.agreement import (
     archived_zxids,
     check_agrees,
@@ -22,7 +21,6 @@ from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan
 from logkeep.zookeeper.restore.limits import TreeContent, content_of
 from logkeep.zookeeper.restore.numbers import highest_used, member_name, standalone_name
 from logkeep.zookeeper.restore.obstacles import RestoreSituation, findings_of, refusals, unchecked_log_dirs
-from logkeep.zookeeper.restore.running_server import Ask, ask_server, find_running_servers
 from logkeep.zookeeper.restore.staged_files import (
     DroppedSessions,
     StagedFile,
@@ -30,9 +28,11 @@ from logkeep.zookeeper.restore.staged_files import (
     exact_files,
     original_files,
 )
-from logkeep.zookeeper.restore.target_checks import check_owners, check_swappable, check_writable, interrupted_restores
-from logkeep.zookeeper.restore.target_dirs import ServerDirectories, place_of
-from logkeep.zookeeper.restore.target_state import owner_of, read_contents
+from logkeep.zookeeper.restore.target.checks import check_owners, check_swappable, check_writable, interrupted_restores
+from logkeep.zookeeper.restore.target.directories import ServerDirectories, place_of
+from logkeep.zookeeper.restore.target.disk_space import Sizes, check_free_space
+from logkeep.zookeeper.restore.target.running_server import Ask, ask_server, find_running_servers
+from logkeep.zookeeper.restore.target.state import owner_of, read_contents
 from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from logkeep.zookeeper.timeline.plan import RestorePath
 from logkeep.zookeeper.timeline.replay import ReplayedTree, replay, unproven

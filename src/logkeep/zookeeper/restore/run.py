@@ -22,15 +22,15 @@ from logkeep.zookeeper.restore.journal import (
     encoded,
     journal_of,
 )
-from logkeep.zookeeper.restore.locks import locked
 from logkeep.zookeeper.restore.prepare import PreparedRestore
 from logkeep.zookeeper.restore.proof import prove
-from logkeep.zookeeper.restore.running_server import find_running_servers
 from logkeep.zookeeper.restore.staged_files import StagedFile
 from logkeep.zookeeper.restore.swap import Cleanup, Swap
-from logkeep.zookeeper.restore.target_checks import interrupted_error
-from logkeep.zookeeper.restore.target_dirs import JOURNAL, LiveDirectory, ServerDirectories
-from logkeep.zookeeper.restore.target_state import fingerprint_of, is_empty, journal_owner, owner_like, owner_of
+from logkeep.zookeeper.restore.target.checks import interrupted_error
+from logkeep.zookeeper.restore.target.directories import JOURNAL, LiveDirectory, ServerDirectories
+from logkeep.zookeeper.restore.target.locks import locked
+from logkeep.zookeeper.restore.target.running_server import find_running_servers
+from logkeep.zookeeper.restore.target.state import fingerprint_of, is_empty, journal_owner, owner_like, owner_of
 from logkeep.zookeeper.restore.values import RestoredServerFile, RestoredTarget, RestoreReceipt
 
 

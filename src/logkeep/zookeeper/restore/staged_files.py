@@ -10,7 +10,7 @@ from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.txnlog import header, tables
 from logkeep.zookeeper.model.archived import ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
-from logkeep.zookeeper.restore.target_state import EPOCH_FILES
+from logkeep.zookeeper.restore.target.state import EPOCH_FILES
 from logkeep.zookeeper.timeline.plan import RestorePath, Slice
 
 _PIECE_BYTES = 1 << 20

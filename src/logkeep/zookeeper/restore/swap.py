@@ -15,7 +15,7 @@ from logkeep.directories.folder import Folder
 from logkeep.errors import OtherOwner, RestoreFailed, TargetUnsafe
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal, consenting, encoded
-from logkeep.zookeeper.restore.target_dirs import (
+from logkeep.zookeeper.restore.target.directories import (
     JOURNAL,
     MARKER,
     LiveDirectory,
@@ -23,7 +23,7 @@ from logkeep.zookeeper.restore.target_dirs import (
     marker_text,
     set_apart,
 )
-from logkeep.zookeeper.restore.target_state import journal_owner, owner_of, same_bytes
+from logkeep.zookeeper.restore.target.state import journal_owner, owner_of, same_bytes
 
 
 class Swap:

@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from logkeep.errors import Damaged, Locked, LogkeepError, RestoreFailed, UsageError
-from logkeep.store.local_files import sync_path, write_all
+from logkeep.store.local.files import sync_path, write_all
 from logkeep.zookeeper.subtree.batches import Batch
 
 _APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC

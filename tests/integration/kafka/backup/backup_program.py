@@ -19,7 +19,7 @@ from logkeep.kafka.backup import plan
 from logkeep.model.cache import cache_dir
 from logkeep.model.work import Engine
 from logkeep.repository.access import open_repository
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.integration.kafka.logs.copy_program import peak_kb
 from tests.support.faults.plan import Fault, KillAfter, Plan
 from tests.support.faults.store import FaultyStore

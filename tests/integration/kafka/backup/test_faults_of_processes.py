@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.engine.spark.processes import RunningProcess, descendants
+from logkeep.engine.spark.jvm.processes import RunningProcess, descendants
 from logkeep.model.cache import cache_dir
 from logkeep.model.ids import BackupId
 from logkeep.repository.access import open_repository
 from logkeep.repository.backups.journal import open_ids, receipts
 from logkeep.repository.chain.commits import read_chain
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.backup_steps import add, assert_whole, fill
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.kafka.whole_backups import Archive, new_place

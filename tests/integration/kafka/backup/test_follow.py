@@ -20,7 +20,7 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.follow import MERGE_EVERY, Follower, FollowRound
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.cli.filled_repository import Filled
 from tests.support.kafka.copied_logs import on_disk
 from tests.support.kafka.follow_process import following

@@ -45,7 +45,7 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import open_format
 from logkeep.repository.chain.write_session import writing
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 
 store = LocalStore(Path(sys.argv[1]))
 place = SourceRef(store, open_format(store).document.repository, "prod")

@@ -23,7 +23,7 @@ from confluent_kafka import (
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
 from logkeep.formats.compare.digest import Digest
-from logkeep.formats.datasets.avro_container import AvroCodec
+from logkeep.formats.datasets.avro.container import AvroCodec
 from logkeep.formats.kafka.batches import Batches, walk
 from logkeep.formats.kafka.transactions import Settling
 from logkeep.kafka.datasets.format_table import FORMAT_NAMES

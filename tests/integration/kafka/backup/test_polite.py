@@ -17,7 +17,7 @@ from logkeep.model.segments import Codec
 from logkeep.model.time import random_token
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import check_features, open_format
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.cli.filled_repository import Filled, tree
 from tests.support.kafka.copied_logs import archived, on_disk, unit_of, whole_range
 from tests.support.kafka.plain_client import PlainBrokers

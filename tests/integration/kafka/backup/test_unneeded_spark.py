@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.engine.spark.processes import RunningProcess, descendants
+from logkeep.engine.spark.jvm.processes import RunningProcess, descendants
 from logkeep.engine.speeds import EngineSpeeds
 from logkeep.engine.speeds_file import this_machine
 from logkeep.kafka.restore.write import write_label

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from logkeep.engine.spark.java import find_java
+from logkeep.engine.spark.jvm.java import find_java
 from logkeep.errors import (
     AuthenticationFailed,
     LogkeepError,

@@ -6,7 +6,7 @@ from pathlib import Path
 from logkeep.kafka.backup.copy.copy_task import copy_ranges
 from logkeep.model.segments import Codec
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.copied_logs import unit_of, whole_range
 from tests.support.kafka.plain_client import PlainBrokers
 

@@ -23,7 +23,7 @@ from logkeep.model.ranges import Range
 from logkeep.model.segments import Codec
 from logkeep.repository.backups.journal import receipts
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.copied_logs import archived, object_paths, on_disk, split, unit_of, whole_range
 from tests.support.kafka.matrix_broker import written_matrix
 from tests.support.kafka.plain_client import PlainBrokers

@@ -23,7 +23,7 @@ from logkeep.model.time import random_token
 from logkeep.repository.backups.journal import receipts
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.base import ObjectWriter
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.copied_logs import archived, on_disk, unit_of, whole_range
 from tests.support.kafka.plain_client import PlainBrokers, PlainConnection
 from tests.support.kafka.topic_matrix import BROKER, Matrix

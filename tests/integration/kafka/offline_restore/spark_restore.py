@@ -10,7 +10,7 @@ from logkeep.engine.spark.settings import SparkSettings
 from logkeep.kafka.offline_restore.run import restore_offline
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import open_repository
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.offline_restore import wished
 
 

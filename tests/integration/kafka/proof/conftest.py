@@ -10,7 +10,7 @@ import pytest
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.model.cache import cache_dir
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.matrix_broker import until_cleaned
 from tests.support.kafka.plain_client import PlainBrokers
 from tests.support.kafka.topic_matrix import BROKER, Matrix, let_go

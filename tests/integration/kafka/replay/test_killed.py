@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from logkeep.formats.kafka.merge_batches import BatchMergeRule
+from logkeep.formats.kafka.restore.merge_batches import BatchMergeRule
 from logkeep.kafka.admin.transactions import list_transactions
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints

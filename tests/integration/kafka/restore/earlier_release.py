@@ -22,7 +22,7 @@ from logkeep.model.cache import cache_dir
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.restores import list_restores
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.archived_tables import archived_table
 from tests.support.kafka.cleaned_topics import CleanedTopic, latest
 from tests.support.kafka.client_view_of_configs import topic_names

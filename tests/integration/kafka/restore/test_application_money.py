@@ -22,7 +22,7 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import open_repository
 from logkeep.repository.backups.states import StateName
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.integration.kafka.restore.scene import Scene
 from tests.soak_counts import soak_count
 from tests.support.kafka.command_in_process import Commands

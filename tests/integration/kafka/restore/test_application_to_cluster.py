@@ -44,7 +44,7 @@ from logkeep.repository.access import open_repository
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.restores import list_restores
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.cli.processes import logkeep
 from tests.support.kafka.application_processes import ApplicationProcesses
 from tests.support.processes import wait_for

@@ -15,7 +15,7 @@ from logkeep.model.cache import cache_dir
 from logkeep.model.segments import Proof
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import read_chain
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.integration.kafka.salvage.conftest import Dead, served_by
 from tests.support.kafka.broker_disks import flip
 from tests.support.kafka.salvage_steps import codes, salvaged, told

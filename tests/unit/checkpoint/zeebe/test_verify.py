@@ -14,7 +14,7 @@ from logkeep.checkpoint.zeebe.verify import VerifiedBackup, verify_backup
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import UnknownBackup
 from logkeep.model.findings import Finding, Severity
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.zeebe.handmade import (
     COMMAND,
     MadeCopy,

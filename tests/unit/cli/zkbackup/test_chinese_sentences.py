@@ -24,8 +24,9 @@ _MODULES = (
     "embedded/ports.py", "embedded/process.py",
     "embedded/refusal.py", "file_owners.py", "formats/zookeeper/jute.py", "formats/zookeeper/compression.py",
     "formats/zookeeper/snapshot.py", "formats/zookeeper/transactions.py", "formats/zookeeper/txnlog.py",
-    "formats/zstd_frames.py", "store/base.py", "store/directory.py", "store/local*.py", "zookeeper/backup/*.py",
+    "formats/zstd_frames.py", "store/base.py", "store/local/*.py", "zookeeper/backup/*.py",
     "zookeeper/bundle/*.py", "zookeeper/model/*.py", "zookeeper/repair/*.py", "zookeeper/restore/*.py",
+    "zookeeper/restore/target/*.py",
     "zookeeper/server/four_letter.py", "zookeeper/timeline/*.py", "zookeeper/verify/*.py",
 )  # fmt: skip
 """Where the sentences of zkbackup are made."""

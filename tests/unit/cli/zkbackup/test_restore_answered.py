@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import ClusterUnreachable
-from logkeep.zookeeper.restore import running_server
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
-from logkeep.zookeeper.restore.target_dirs import JOURNAL
+from logkeep.zookeeper.restore.target import running_server
+from logkeep.zookeeper.restore.target.directories import JOURNAL
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.support.cli.bundle_documents import zkbackup
 from tests.support.zookeeper.handmade_server import files, made_backup, old_server

@@ -14,7 +14,7 @@ from logkeep.errors import RestoreFailed
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.prepare import PreparedRestore, prepare
 from logkeep.zookeeper.restore.run import carry_out
-from logkeep.zookeeper.restore.target_dirs import MARKER
+from logkeep.zookeeper.restore.target.directories import MARKER
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.support.cli.bundle_documents import zkbackup
 from tests.support.zookeeper.handmade_directories import MadeServer, bundled

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.avro.writer import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.parquet import ParquetFileWriter
 from tests.support.kafka.arrow_samples import sample
 

@@ -9,7 +9,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import BatchStretch, walk
 from logkeep.formats.kafka.buried_offsets import MAGIC, BuriedOffsets, decode_runs, encode_runs, joined
 from logkeep.formats.kafka.record_view import View, visible_records
-from logkeep.formats.kafka.synthetic_batches import thinned_batch
+from logkeep.formats.kafka.restore.synthetic_batches import thinned_batch
 from tests.support.kafka.slow_records import Slow, batch_of
 
 OFFSETS = st.sets(st.integers(0, 60))

@@ -16,7 +16,7 @@ from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.values import ExportableLog, LogToExport, ReadCounts
 from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.model.work import Progress
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.arrow_rows import ArrowRow, record_batch
 from tests.support.kafka.v1_reader import records
 

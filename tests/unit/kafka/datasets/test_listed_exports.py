@@ -19,7 +19,7 @@ from logkeep.kafka.importing.values import DatasetSurveyUnit
 from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord
 from logkeep.model.findings import Severity
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.arrow_rows import ArrowRow
 from tests.support.kafka.listed_exports import ID, ListedExports, ListedSource, exportable, exportable_logs, rows
 from tests.support.kafka.v1_reader import groups, records

@@ -11,7 +11,7 @@ import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.datasets.arrow import SCHEMA
-from logkeep.formats.datasets.avro_reader import AvroFile
+from logkeep.formats.datasets.avro.reader import AvroFile
 from logkeep.formats.datasets.parquet import ParquetRecords
 from logkeep.kafka.datasets.files import writer as files_writer
 from logkeep.kafka.datasets.files.record_files import AVRO, PARQUET, RecordFiles
@@ -20,7 +20,7 @@ from logkeep.kafka.datasets.formats import DatasetOptions, WrittenPart
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.store.base import ObjectMetadata
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.arrow_samples import rows_of, sample
 from tests.support.metered_store import MeteredStore

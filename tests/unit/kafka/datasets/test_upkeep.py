@@ -19,7 +19,7 @@ from logkeep.kafka.dataset_upkeep.verify import CheckedPartition, check_v1, exit
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.kafka_backup_v1 import v1_files
 from logkeep.kafka.record.documents import TopicRecord
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.datasets.v1_files import HandRecord, segment_name, write_partition
 
 TEN = [HandRecord(offset, b"k%d" % offset, b"v" * offset, 1000 + offset) for offset in range(10, 20)]

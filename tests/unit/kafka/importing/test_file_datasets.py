@@ -11,15 +11,15 @@ import pytest
 
 from logkeep.errors import Damaged, LogkeepError
 from logkeep.formats.datasets.arrow import SCHEMA as SCHEMA_OF_RECORDS
-from logkeep.formats.datasets.avro_container import AvroCodec
-from logkeep.formats.datasets.avro_reader import AvroFile
-from logkeep.formats.datasets.avro_schemas import AvroSchema
-from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.avro.container import AvroCodec
+from logkeep.formats.datasets.avro.reader import AvroFile
+from logkeep.formats.datasets.avro.schemas import AvroSchema
+from logkeep.formats.datasets.avro.writer import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.java_values import decoded
 from logkeep.formats.datasets.parquet import ParquetFileWriter
 from logkeep.kafka.importing.reader import ReadNotes
 from logkeep.kafka.importing.recognise import open_dataset
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.datasets.trivadis_files import (
     SCHEMA,
     java_array,

@@ -11,7 +11,7 @@ import pytest
 from logkeep.errors import Damaged, FormatTooNew, LogkeepError, UsageError
 from logkeep.kafka.importing.reader import ReadNotes
 from logkeep.kafka.importing.recognise import open_dataset
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.datasets.oso_files import packed, record_bytes, segment_bytes, with_own_headers, write_archive
 from tests.support.datasets.v1_files import HandRecord
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
-from logkeep.formats.datasets.kafka_backup_v1_reader import file_name, group_offsets, listed_segments
+from logkeep.formats.datasets.kafka_backup_v1.reader import file_name, group_offsets, listed_segments
 from logkeep.kafka.importing.kafka_backup_v1 import open_kafka_backup_v1
 from logkeep.kafka.importing.reader import DatasetReader, ReadNotes
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from tests.support.datasets.v1_files import (
     HandRecord,
     partition_index_bytes,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.formats.kafka.batches import walk
-from logkeep.formats.kafka.synthetic_batches import abort_marker
+from logkeep.formats.kafka.restore.synthetic_batches import abort_marker
 from logkeep.kafka.offline_restore.ownership_note import NOTE
 from logkeep.kafka.offline_restore.plan import plan_offline_restore, unit_of
 from logkeep.kafka.offline_restore.values import LogEnd, OfflineReport

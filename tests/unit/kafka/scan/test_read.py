@@ -24,10 +24,10 @@ from logkeep.kafka.scan.read import read_range
 from logkeep.kafka.scan.times import first_offset_at
 from logkeep.kafka.scan.values import ScanCounters, ScanIsolation, ScanRange
 from logkeep.model.segments import Codec, Segment
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.local import LocalStore
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.slow_records import Slow, batch_of
 from tests.support.kafka.stored_segments import LOG, place, written
 

@@ -37,7 +37,7 @@ from logkeep.repository.restores import (
 )
 from logkeep.repository.restores.documents import ProducersDocument, ReceiptDocument, RestoredGroup, sealed
 from logkeep.store.base import ObjectMetadata, Store
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.memory import MemoryStore
 from logkeep.store.readonly import ReadOnlyStore
 from logkeep.store.retrying import RetryingStore, RetryLimits

@@ -33,7 +33,7 @@ from logkeep.repository.upkeep.repair import repair
 from logkeep.repository.upkeep.trim import commit_trim, measure_trim
 from logkeep.repository.verify.run import Verifier
 from logkeep.store.base import Store
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.store.memory import MemoryStore
 from tests.property.repository_machine import Crash, DiesAt
 from tests.support.faults.store import FaultyStore

@@ -16,7 +16,7 @@ import pytest
 from logkeep.errors import BackupFailed, Damaged, DataDirUnusable, Locked, StoreDenied, StoreFull, UsageError
 from logkeep.model.segments import Codec, Proof
 from logkeep.model.time import random_token, utc_now
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions, back_up, check_apart
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writer import new_bundle

@@ -10,7 +10,7 @@ from logkeep.zookeeper.restore.ensemble.survey import survey_of
 from logkeep.zookeeper.restore.finish import roll_back
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
-from logkeep.zookeeper.restore.target_dirs import set_apart
+from logkeep.zookeeper.restore.target.directories import set_apart
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from tests.support.zookeeper.handmade_server import create, log_bytes, made_backup, old_server
 

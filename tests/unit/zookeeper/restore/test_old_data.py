@@ -10,7 +10,7 @@ from logkeep.errors import TargetUnsafe
 from logkeep.zookeeper.restore.finish import roll_back
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
-from logkeep.zookeeper.restore.target_dirs import JOURNAL
+from logkeep.zookeeper.restore.target.directories import JOURNAL
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.support.zookeeper.handmade_server import files, made_backup, old_server
 

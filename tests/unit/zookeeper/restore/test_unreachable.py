@@ -10,8 +10,8 @@ from logkeep.errors import TargetUnsafe
 from logkeep.zookeeper.restore.finish import continue_restore, roll_back
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
-from logkeep.zookeeper.restore.running_server import find_running_servers
-from logkeep.zookeeper.restore.target_dirs import ServerDirectories
+from logkeep.zookeeper.restore.target.directories import ServerDirectories
+from logkeep.zookeeper.restore.target.running_server import find_running_servers
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.support.zookeeper.handmade_server import files, made_backup, old_server
 

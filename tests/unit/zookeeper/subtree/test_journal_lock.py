@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from logkeep.errors import Locked, RestoreFailed, TargetUnsafe, UsageError
-from logkeep.zookeeper.restore.locks import locked
-from logkeep.zookeeper.restore.target_dirs import ServerDirectories
+from logkeep.zookeeper.restore.target.directories import ServerDirectories
+from logkeep.zookeeper.restore.target.locks import locked
 from logkeep.zookeeper.server.client import ZooKeeperSession
 from logkeep.zookeeper.subtree.journal import BatchBegan, BatchDone, Heading, new_journal, read_journal, reopen_journal
 from logkeep.zookeeper.subtree.run import begin, resume, undo

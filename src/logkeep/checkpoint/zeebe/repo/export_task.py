@@ -9,8 +9,8 @@ import msgspec
 from logkeep.errors import Damaged, StoreError
 from logkeep.model.segments import Segment
 from logkeep.model.work import Progress
-from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.reader import StoredLog
 from logkeep.store.base import ObjectWriter, Store
 
 

@@ -23,7 +23,7 @@ from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores import NewRestore, ReceiptDocument, RestoreTargetRef, RestoreVerdict
 from logkeep.repository.restores.stored import StoredRestore
-from logkeep.store.local import LocalStore
+from logkeep.store.local.store import LocalStore
 
 _WHERE = "temporary store"
 

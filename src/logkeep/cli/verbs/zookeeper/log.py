@@ -28,7 +28,7 @@ from logkeep.zookeeper.history.sql_rows import COLUMNS, VIEW, readable_units, ro
 from logkeep.zookeeper.model.archived import BackupView
 
 if TYPE_CHECKING:
-    from logkeep.engine.spark.query import QueryResult, ResultSink
+    from logkeep.engine.spark.sql.query import QueryResult, ResultSink
 
 Cell = str | int | float | bool | None
 
@@ -67,8 +67,8 @@ def query_transactions(
     run: Run, view: BackupView, sql: str, most: int | None, sink: "ResultSink | None" = None
 ) -> "tuple[QueryResult, tuple[Finding, ...]]":
     """The answer of a query over the view `transactions`, and what it did not see."""
-    from logkeep.engine.spark.query import Query  # noqa: PLC0415 - help must not load Spark
-    from logkeep.engine.spark.query_tables import UnitTable  # noqa: PLC0415
+    from logkeep.engine.spark.sql.query import Query  # noqa: PLC0415 - help must not load Spark
+    from logkeep.engine.spark.sql.tables import UnitTable  # noqa: PLC0415
 
     engine = spark_engine(run)
     chosen = select_logs(view, lambda _: engine, run[MEMBER])

@@ -11,12 +11,12 @@ from logkeep.kafka.logs.header_check import index_beside
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
-from logkeep.repository.backups.log_batches import LogPieces
-from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.parts import SegmentTable
+from logkeep.repository.segments.log_batches import LogPieces
+from logkeep.repository.segments.reader import StoredLog
 
 
 def read_batch(place: SourceRef, segments: Sequence[Segment], offset: int) -> bytes | None:

@@ -24,7 +24,7 @@ from logkeep.kafka.logs.read_times import times_between
 from logkeep.model.clock_time import ClockTime
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
-from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
+from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 
 _LEAST_REPLY = 64 << 10
 _INDEXED_BATCHES = 400_000

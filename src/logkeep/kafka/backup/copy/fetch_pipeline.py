@@ -19,7 +19,7 @@ from logkeep.kafka.client.rate_limit import RateLimiter
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.lost_offset import Cause, OffsetVerdict, explain
 from logkeep.model.work import Progress
-from logkeep.repository.backups.segment_writer import SegmentWriter
+from logkeep.repository.segments.writer import SegmentWriter
 
 TOGETHER = 16
 """Partitions per request: each one that is being written needs a buffer."""

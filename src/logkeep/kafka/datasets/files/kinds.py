@@ -5,10 +5,10 @@ from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from logkeep.errors import UsageError
-from logkeep.formats.datasets.avro_container import AvroCodec, sync_marker
-from logkeep.formats.datasets.avro_reader import AvroFile
-from logkeep.formats.datasets.avro_schemas import AvroSchema, schema_text
-from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.avro.container import AvroCodec, sync_marker
+from logkeep.formats.datasets.avro.reader import AvroFile
+from logkeep.formats.datasets.avro.schemas import AvroSchema, schema_text
+from logkeep.formats.datasets.avro.writer import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.parquet import ParquetFileWriter, ParquetRecords
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.record.dataset_document import DatasetLog

@@ -20,8 +20,8 @@ from logkeep.kafka.restore.facts.log_counts import Longs, Rows, Tally, rows_of
 from logkeep.kafka.restore.facts.object_check import Presence
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Progress
-from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.reader import StoredLog
 
 _UNIT_SEGMENTS = 256
 _MOST_DECODED = 16

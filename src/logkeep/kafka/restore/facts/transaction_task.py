@@ -19,8 +19,8 @@ from logkeep.kafka.logs.header_check import index_beside
 from logkeep.kafka.logs.rebuilt_index import rebuild_index
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Progress
-from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.segments.reader import StoredLog
 
 _UNIT_SEGMENTS = 256
 _UNREADABLE = (Damaged, ObjectMissing, FormatTooNew, UnsafeName)

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
-from logkeep.formats.kafka.merge_batches import BatchMergeRule
+from logkeep.formats.kafka.restore.merge_batches import BatchMergeRule
 from logkeep.formats.kafka.transactions import AbortedRange
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition

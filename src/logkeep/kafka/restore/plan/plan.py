@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 
 from logkeep.errors import UsageError
-from logkeep.formats.kafka.merge_batches import BatchMergeRule
+from logkeep.formats.kafka.restore.merge_batches import BatchMergeRule
 from logkeep.kafka.admin.topics import config_number
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.log_traits import LogTraits, all_joined

@@ -11,7 +11,7 @@ from functools import cached_property
 import msgspec
 
 from logkeep.errors import LogkeepError
-from logkeep.formats.kafka.merge_batches import BatchMergeRule
+from logkeep.formats.kafka.restore.merge_batches import BatchMergeRule
 from logkeep.formats.kafka.transactions import AbortedRange
 from logkeep.kafka.admin.topics import config_number
 from logkeep.kafka.client.topology import TopicPartition

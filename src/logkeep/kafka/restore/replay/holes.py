@@ -9,8 +9,8 @@ aborts their open transactions; this is repeated after any failure.
 from dataclasses import dataclass
 
 from logkeep.errors import ClusterNotReady
-from logkeep.formats.kafka.outgoing import Outgoing, stamp
-from logkeep.formats.kafka.synthetic_batches import filler_batches
+from logkeep.formats.kafka.restore.outgoing import Outgoing, stamp
+from logkeep.formats.kafka.restore.synthetic_batches import filler_batches
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.producers import ProducerId, abort_transaction, add_partitions, begin_producer
 from logkeep.kafka.client.cluster import Cluster

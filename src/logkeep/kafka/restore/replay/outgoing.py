@@ -12,8 +12,8 @@ import numpy as np
 
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import Longs
-from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, stamp
-from logkeep.formats.kafka.synthetic_batches import filler_batches
+from logkeep.formats.kafka.restore.outgoing import OffsetHole, Outgoing, stamp
+from logkeep.formats.kafka.restore.synthetic_batches import filler_batches
 from logkeep.kafka.restore.facts.units import Offsets, ReplayLog
 from logkeep.kafka.restore.replay.resume_point import StreamStep
 

@@ -14,7 +14,7 @@ from logkeep.zookeeper.model.archived import BackupView, Member
 from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan, MemberSurvey
 from logkeep.zookeeper.restore.ensemble.survey import check_age
 from logkeep.zookeeper.restore.numbers import epoch_above
-from logkeep.zookeeper.restore.target_dirs import ServerDirectories
+from logkeep.zookeeper.restore.target.directories import ServerDirectories
 from logkeep.zookeeper.restore.values import TargetContents, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from logkeep.zookeeper.server.four_letter import ServerState
 

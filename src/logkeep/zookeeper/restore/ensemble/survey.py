@@ -14,10 +14,10 @@ from logkeep.model.time import rfc3339
 from logkeep.zookeeper.restore.ensemble.documents import HostSurvey, MemberSurvey
 from logkeep.zookeeper.restore.ensemble.host_identity import HostIdentity, directory_id, is_one_directory, this_host
 from logkeep.zookeeper.restore.obstacles import logs_elsewhere
-from logkeep.zookeeper.restore.running_server import Ask, ask_server, find_running_servers
-from logkeep.zookeeper.restore.target_checks import check_swappable, interrupted_restores
-from logkeep.zookeeper.restore.target_dirs import place_of
-from logkeep.zookeeper.restore.target_state import NO_FILES_FINGERPRINT, read_contents
+from logkeep.zookeeper.restore.target.checks import check_swappable, interrupted_restores
+from logkeep.zookeeper.restore.target.directories import place_of
+from logkeep.zookeeper.restore.target.running_server import Ask, ask_server, find_running_servers
+from logkeep.zookeeper.restore.target.state import NO_FILES_FINGERPRINT, read_contents
 from logkeep.zookeeper.restore.values import ServerTarget
 
 MAX_AGE: Final = timedelta(hours=24)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from logkeep.errors import Damaged, TargetUnsafe, UsageError
-from logkeep.formats.kafka.merge_batches import BatchMergeRule
+from logkeep.formats.kafka.restore.merge_batches import BatchMergeRule
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, TopicRecord

@@ -12,7 +12,7 @@ from logkeep.cli.frame.signals import as_error
 from logkeep.errors import LogkeepError, RestoreFailed
 from logkeep.model.shell_words import shell_word
 from logkeep.zookeeper.restore.journal import Phase, RestoreJournal, read_journal
-from logkeep.zookeeper.restore.target_dirs import place_of
+from logkeep.zookeeper.restore.target.directories import place_of
 from logkeep.zookeeper.restore.values import ServerTarget
 
 

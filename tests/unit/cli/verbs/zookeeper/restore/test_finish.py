@@ -8,7 +8,7 @@ import pytest
 from logkeep.zookeeper.restore.finish import RestoreEndState, continue_restore
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
-from logkeep.zookeeper.restore.target_dirs import JOURNAL
+from logkeep.zookeeper.restore.target.directories import JOURNAL
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.support.cli.bundle_documents import zkbackup
 from tests.support.cli.processes import logkeep

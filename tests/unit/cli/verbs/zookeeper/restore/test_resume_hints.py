@@ -14,7 +14,7 @@ from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.finish import roll_back
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
-from logkeep.zookeeper.restore.target_dirs import JOURNAL, MARKER
+from logkeep.zookeeper.restore.target.directories import JOURNAL, MARKER
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.support.cli.bundle_documents import zkbackup
 from tests.support.zookeeper.handmade_server import files, made_backup, old_server

@@ -1,0 +1,1 @@
+"""Queries in SQL: their tables, names that no table has, and files of results."""
