@@ -40,19 +40,20 @@ class Assembled:
     tips: Mapping[LogName, EpochRun]
     """Leader epoch and end of the last batch that was copied, by log."""
     traits: Mapping[LogName, LogTraits | None] = field(default_factory=dict)
-    """Of what was copied, by log; None if those of a part are not known."""
+    """The traits of what was copied, by log; None if those of a part are not known."""
     last_batches: Mapping[LogName, LastBatch | None] = field(default_factory=dict)
-    """The last batch that was copied, of each log with one; None if it is not known."""
+    """The last batch that was copied, by log; None if it is not known. Logs without a copied batch are left out."""
     times: Mapping[LogName, ReadTimes | None] = field(default_factory=dict)
-    """When each log with copied ranges was read; None if that of a range is not known."""
+    """When each log with copied ranges was read; None if that is not known for one of its ranges."""
     retention_ms: Mapping[LogName, int] = field(default_factory=dict)
     """The smallest `delete.retention.ms` while a catch-up read a log."""
     offsets: int = 0
-    """How many the segments cover."""
+    """How many offsets the segments cover."""
 
 
 def earlier_results(receipts: Iterable[UnitReceipt | CatchUpReceipt]) -> list[CopyResult]:
-    """What an interrupted run finished. Only whole ranges count; a note that is not ours is ignored."""
+    """What an interrupted run finished. Only units that copied all of their ranges count; receipts whose note cannot be
+    read are ignored."""
     found = []
     for receipt in receipts:
         with suppress(msgspec.MsgspecError):
@@ -226,7 +227,7 @@ def _new_history(log: LogName) -> Finding:
 
 
 def _last_ranges(results: Iterable[CopyResult]) -> dict[LogName, RangeResult]:
-    """Of each log with batches, the range that has the last one."""
+    """By log, the range that has its last batch. Logs without batches are left out."""
     found: dict[LogName, RangeResult] = {}
     for each in (r for result in results for r in result.ranges if r.epochs):
         if each.log not in found or last_run(each).end > last_run(found[each.log]).end:

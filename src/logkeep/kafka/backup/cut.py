@@ -31,7 +31,7 @@ class SettledCut:
 
     bounds: Bounds
     open_transactions: tuple[OpenTransaction, ...]
-    """Always those of these very cuts."""
+    """The transactions that are open at exactly these cuts."""
     undecided: tuple[OpenTransaction, ...]
     """Open transactions that no coordinator reports as ongoing, and whose marker did not come in time."""
 

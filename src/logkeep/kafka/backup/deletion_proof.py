@@ -31,9 +31,9 @@ class KnownLogs:
 
     reached: Mapping[TopicPartition, ArchivedReach]
     rules: Mapping[str, CleanupRule]
-    """By topic, as the last backup recorded them."""
+    """The cleanup rule of each topic, as the last backup recorded it."""
     unproven: Mapping[TopicPartition, Range]
-    """Of logs without times: the offsets whose deletions are not proven by density."""
+    """For logs without recorded times: the offsets whose deletions are not proven by density."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class Facts:
     topics: tuple[Topic, ...]
     """The selected ones."""
     log_ends: LogEnds
-    """Of the selected partitions, with the offsets of groups in them."""
+    """The ends of the selected partitions, with the offsets of groups in them."""
     sizes: Mapping[TopicPartition, int]
     configs: Mapping[str, TopicConfigs]
     acls: tuple[AclBinding, ...] | None
@@ -53,7 +53,7 @@ class Facts:
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:
-        """Those that belong to the backup."""
+        """The groups that belong to the backup."""
         return tuple(g for g in self.log_ends.groups if g.commits or not self.chosen)
 
     @property

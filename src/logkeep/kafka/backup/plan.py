@@ -29,7 +29,7 @@ REMOVED_BEFORE = "retention removed it before it was copied"
 REMOVED_MEANWHILE = "retention removed it while the backup ran"
 _USUAL_RECORD_BYTES = 500
 _SMALLEST_PIECE = 1_000
-"""Records: smaller pieces cost more time than they save."""
+"""In records: smaller pieces cost more time than they save."""
 UsedNumbers = Mapping[tuple[str, str], int]
 """By name and id of a topic, the largest number of its histories that something outside the last backup refers to."""
 
@@ -185,7 +185,7 @@ def same_topic(history: str, topic: Topic) -> bool:
 
 
 def used_numbers(folded: Folded) -> dict[tuple[str, str], int]:
-    """Of histories with buried or folded offsets, and of catch-ups: none of that may apply to another copy.
+    """The numbers of histories with buried or folded offsets, and of catch-ups: none of that may apply to another copy.
 
     The last backup need not have them: it may have left the topic out, and later backups may be deleted.
     """
@@ -199,7 +199,7 @@ def used_numbers(folded: Folded) -> dict[tuple[str, str], int]:
 
 
 def history_number(history: str) -> int:
-    """0 for the first one of a topic."""
+    """The number of a history; 0 for the first one of a topic."""
     return int(history.partition("-")[2] or 0)
 
 
@@ -223,14 +223,14 @@ def _archived_end(known: ArchivedReach | None, bound: LogBounds) -> int:
 
 
 def _tip_before(history: str, *known: ArchivedReach | None) -> dict[int, ArchivedReach]:
-    """By offset, what is archived right before it, where that is known."""
+    """What is archived right before an offset, by offset, where that is known."""
     return {k.end: k for k in reversed(known) if k is not None and k.history == history}
 
 
 def _share(size_bytes: int | None, bound: LogBounds, part: Range) -> int:
     """About how many bytes a part of a log has, if they are spread evenly.
 
-    A log of unknown size is not taken for a small one: its records are assumed to be of usual size.
+    A log of unknown size must not count as small: its records are assumed to be of usual size.
     """
     if size_bytes is None:
         return len(part) * _USUAL_RECORD_BYTES

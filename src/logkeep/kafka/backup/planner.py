@@ -53,7 +53,7 @@ from logkeep.repository.parts import dense_logs
 
 KIND = "kafka"
 _MANY_BYTES = 512 << 20
-"""Fewer are copied before another engine could start."""
+"""Fewer bytes are copied before another engine could start."""
 _TOPIC_READS = 10
 """Each takes well under a second: more would help only while topics are deleted all the time."""
 

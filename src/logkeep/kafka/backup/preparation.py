@@ -36,7 +36,7 @@ class PreviousBackup:
     """Those of `reached` whose last batch is not in the record, with that batch."""
 
     unproven: Mapping[TopicPartition, Range] = field(default_factory=dict)
-    """Of logs whose times this backup does not have: offsets whose deletions may be missing."""
+    """For logs whose times this backup does not have: offsets whose deletions may be missing."""
     later: Mapping[TopicPartition, ArchivedReach] = field(default_factory=dict)
     """The logs in a later round that found nothing new and stored nothing: their cuts have later times."""
 
@@ -69,7 +69,7 @@ class PreparedBackup:
     broken: tuple[BrokenLog, ...]
     """Logs that begin a new history."""
     generation: int
-    """Of the chain that the plan continues."""
+    """The generation of the chain that the plan continues."""
     undecided: tuple[LogName, ...] = ()
     """Logs that are continued although it is not known whether they have the same past."""
     recopied: Mapping[TopicPartition, str] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class PreparedBackup:
 
     @property
     def comparisons(self) -> list[tuple[LogName, str, int]]:
-        """Logs that a run would compare with the live ones: why, and about how many bytes it would read there."""
+        """Logs that a run would compare with the live ones, each with the reason and about how many bytes are read."""
         return [
             (
                 each.log,

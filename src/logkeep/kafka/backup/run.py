@@ -240,8 +240,8 @@ class _BackupRun:
     ) -> tuple[PreparedBackup, CopiedLogs, DeletionPasses]:
         """Compare or copy again what is not proven, and read what came since, at most three times.
 
-        Not where a topic was deleted meanwhile: another cut would leave out what was copied of it, perhaps the only
-        copy left. A comparison counts only with what came since.
+        If a topic was deleted meanwhile, this is left out: another cut would leave out what was copied of the topic,
+        which may be the only copy left. A comparison counts only together with what was written since.
         """
         judged = judge_logs(prepared.base.known, copied.facts, copied.assembled)
         accepted = self.options.accept_deletions

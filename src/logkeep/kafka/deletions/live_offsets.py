@@ -19,7 +19,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 class LiveOffsets:
-    """`among` may be asked for offsets in rising order only."""
+    """Call `among` with offsets in rising order only."""
 
     def __init__(self, source: Iterator[BatchStretch | Lost], progress: Progress) -> None:
         self._source, self._progress = source, progress

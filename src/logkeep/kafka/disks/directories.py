@@ -45,12 +45,12 @@ class FoundCopy:
     state: LogDirState
     topic_id: UUID | None
     high_watermark: int
-    """Of the checkpoint file: a lower bound; -1 if there is none."""
+    """The high watermark in the checkpoint file, a lower bound; -1 if there is none."""
 
 
 @dataclass(frozen=True)
 class LogDirectories:
-    """The contents of log directories, by names and small files alone."""
+    """What log directories hold, from names and small files alone."""
 
     cluster_id: str
     nodes: frozenset[int]

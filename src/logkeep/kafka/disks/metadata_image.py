@@ -126,7 +126,7 @@ def _read(image: ClusterImage, paths: Iterable[Path], from_offset: int = 0) -> N
 
 
 def _batches(path: Path) -> Iterator[tuple[int, int, int, memoryview]]:
-    """Up to the first damaged one: a broker does not read its metadata log any further either."""
+    """The batches up to the first damaged one: a broker does not read its metadata log any further either."""
     for window in windows(path):
         batches = window.batches
         broken = first_broken(window.data, batches)

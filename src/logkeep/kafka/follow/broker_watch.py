@@ -1,8 +1,8 @@
 """Connections to all brokers that are kept between rounds: they show whether a broker was restarted meanwhile.
 
-A disk can be put back only while its broker is stopped. So as long as every broker answers on the connection that was
-opened in an earlier round, the logs are those of that round. A connection that is lost for any other reason costs one
-comparison of the last archived batches.
+A broker's disk can be replaced by an earlier copy of it only while the broker is stopped. So as long as every broker
+answers on the connection that was opened in an earlier round, the logs are those of that round. A connection that is
+lost for any other reason costs one comparison of the last archived batches.
 """
 
 from contextlib import suppress

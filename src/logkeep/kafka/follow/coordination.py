@@ -1,4 +1,4 @@
-"""Publishes to a topic which generations a backup made active. After the commit, and only as news: nothing reads it.
+"""Publishes to a topic which generations a backup made active. It does so after the commit, and reads nothing back.
 
 The repository decides. A topic of the cluster that is backed up may deliver an event twice or never.
 """

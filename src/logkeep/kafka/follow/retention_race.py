@@ -1,4 +1,4 @@
-"""Estimates when retention will remove records that are not archived yet. Pure.
+"""Estimates when retention removes records that are not archived yet. Pure.
 
 Retention overtakes the backup in one of three ways; the nearest counts:
 
@@ -120,6 +120,6 @@ def _rate(reading: LogReading, before: LogReading | None, change: float) -> floa
 
 
 def total_lag(readings: Iterable[LogReading]) -> tuple[int, int]:
-    """Offsets and bytes."""
+    """How many offsets and bytes the archive lags behind in all logs together."""
     known = list(readings)
     return sum(reading.lag_offsets for reading in known), sum(reading.lag_bytes for reading in known)

@@ -124,7 +124,7 @@ class LiveLogs:
     def _request(self, wanted: PartitionFetch) -> FetchedPartition | None:
         self._correlation += 1
         connection = self._connection()
-        self._limiter.before_asking(self._leader.broker)
+        self._limiter.wait_to_send(self._leader.broker)
         connection.send(encode([wanted], self._limits, self._correlation))
         received = connection.receive()
         self._limiter.received(self._leader.broker, len(received), 0)

@@ -1,4 +1,4 @@
-"""Whether the cluster's logs still continue what is archived of them, by leader epochs. Pure, but for one question.
+"""Whether the cluster's logs still continue what is archived of them, by leader epochs. Pure; `ask` is an argument.
 
 A log that lost its end in an unclean election may have been filled again to the very same length: offsets alone do not
 show that. The leader epoch of an archived batch does: two logs with a batch of the same epoch at the same offset are
@@ -181,6 +181,6 @@ def _answers(ends: Mapping[LogName, Mapping[int, int]], ask: AskEpochs) -> Itera
         asked = {log: epochs[-1] for log, epochs in waiting.items()}
         found = ask({partition_of(log): epoch for log, epoch in asked.items()})
         for log, epoch in asked.items():
-            if partition_of(log) in found:  # otherwise it was deleted a moment ago
+            if partition_of(log) in found:  # otherwise it was deleted meanwhile
                 yield log, EpochRun(epoch, -1, ends[log][epoch]), found[partition_of(log)]
         waiting = {log: rest for log, epochs in waiting.items() if (rest := [e for e in epochs[:-1] if e >= 0])}

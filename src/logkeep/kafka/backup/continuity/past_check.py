@@ -1,8 +1,9 @@
 """Whether a log at its leader and its archive have the same past. Pure.
 
-A broker whose disk was put back, a clone of a cluster, a disk snapshot: each continues under the same cluster id, topic
-id and leader epochs, and its epoch borders may be the same as well. So the last archived batch is compared with the
-batch that the leader has at the same last offset. The first row that matches counts:
+A log gets another past when a broker's disk is replaced by an earlier copy of it (a disk snapshot), or when a cluster
+is cloned. Cluster id, topic id and leader epochs are then the same, and the borders of epochs may be the same too. So
+the last archived batch is compared with the batch that the leader has at the same last offset. The first row that
+matches counts:
 
     at the last offset of the archived batch        compacted topic             other topic
     the log starts after it                         REMOVED                     REMOVED
@@ -18,7 +19,8 @@ and none differs, it is the same; if no offset has a record on both sides, nothi
 
 REMOVED: retention took the batch, and leader epochs alone decide. A backup that continues there covers nothing of what
 was archived before. If retention takes it after it was copied in this run, it is UNDECIDED if the leader changed
-meanwhile: a broker whose disk is put back gets a new leader epoch. UNDECIDED is reported, and the log is continued.
+meanwhile: a broker that starts with an earlier disk gets a new leader epoch. UNDECIDED is reported, and the log is
+continued.
 
 Log starts never go back. So a log that begins before the end of an archived gap, or before the start that it had when
 it was archived without a batch, has another past: there is no batch to compare.
@@ -61,8 +63,9 @@ class LeaderBatch:
     """What a leader has at an offset: the first batch that ends at it or later."""
 
     start: int
-    """Of its log."""
+    """The log start."""
     end: int
+    """The log end."""
     batch: LastBatch | None
     """None: there is no such batch, or one in a format before Kafka 0.11."""
 
@@ -157,7 +160,7 @@ def compare_bodies(archived: Bodies | None, found: Bodies | None) -> PastVerdict
 
 @dataclass(frozen=True)
 class SeenLog:
-    """A log as the last round of a following run saw it."""
+    """Leader epoch and end of a log in the last round of a run with --follow."""
 
     leader_epoch: int
     end: int
@@ -169,7 +172,7 @@ SeenLogs = Mapping[TopicPartition, SeenLog]
 def trusted_logs(
     seen: SeenLogs, topics: Iterable[Topic], bounds: Mapping[TopicPartition, LogBounds]
 ) -> set[TopicPartition]:
-    """Logs that need not be compared again: the same leader epoch, and no smaller end."""
+    """Logs that need not be compared again: their leader epoch is the same, and their end is not smaller."""
     return {
         log
         for log, epoch in _leader_epochs(topics).items()
@@ -258,7 +261,7 @@ def _leader_epochs(topics: Iterable[Topic]) -> dict[TopicPartition, int]:
 
 
 def _led_anew(log: LogName, planned: ToCompare, start: int) -> ToCompare:
-    """Of a log whose leader changed: whether a batch is gone that was there when the run was planned."""
+    """A log whose leader changed. It is unproven if a batch is gone that was there when the run was planned."""
     gone = any(each.batch.last_offset < start for each in planned.batches)
     return ToCompare(unproven=frozenset({log} if gone else ()), led_anew=frozenset({log}))
 
@@ -282,7 +285,8 @@ def gap_ends(
 
 
 def _of_log(log: LogName, tip: ArchivedReach | None, ranges: Collection[RangeResult], start: int) -> ToCompare:
-    """Without batches that retention has removed: nothing is left to compare them with."""
+    """The batches of one log that are compared. Those that retention has removed are left out: the leader has nothing
+    there."""
     batches, unreadable = list[ArchivedBatch](), False
     if tip is not None and tip.history == log.history and tip.last_epoch >= 0:
         batches += [ArchivedBatch(log, tip.last_batch)] if tip.last_batch else []
@@ -296,7 +300,7 @@ def _of_log(log: LogName, tip: ArchivedReach | None, ranges: Collection[RangeRes
 
 
 def _epochs_decrease(ranges: Iterable[RangeResult]) -> bool:
-    """No log has a batch after one with a larger leader epoch: ranges with such batches are of two pasts."""
+    """Whether a batch follows one with a larger leader epoch. No single log has that: the ranges are of two pasts."""
     runs = sorted((run.offset, run.epoch) for each in ranges for run in each.epochs if run.epoch >= 0)
     return any(later < earlier for (_, earlier), (_, later) in pairwise(runs))
 

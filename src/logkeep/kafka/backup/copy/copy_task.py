@@ -61,7 +61,7 @@ def copy_with(
 
 
 def _now(unit: CopyUnit) -> ClockTime | None:
-    """None if the cluster does not answer: what was copied counts all the same."""
+    """The time by the cluster's clock; None if the cluster does not answer, which does not end the copy."""
     try:
         return unit.brokers.now()
     except ClusterError:

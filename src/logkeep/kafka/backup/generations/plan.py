@@ -43,8 +43,8 @@ class GenerationRule:
     length: timedelta | None = None
     """A generation that is older is replaced; None: only where the user begins a new one."""
     share_bytes: int = SHARE_BYTES
-    """What one round copies of catch-ups, about, besides as much as it copies of the active one: a catch-up of a topic
-    that grows fast must come nearer to the end."""
+    """About how much one round copies of catch-ups. As much as it copies of the active generation is added, because a
+    catch-up of a topic that grows fast must come nearer to the end."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class CaughtUp:
 
     catch_up: CatchUp
     results: tuple[CopyResult, ...] = ()
-    """Of units whose objects were read back."""
+    """The results of units whose objects were read back."""
 
     @property
     def history(self) -> str:
@@ -73,7 +73,7 @@ def history_name(topic_id: str, number: int) -> str:
 
 
 def compacted_now(facts: Facts) -> list[Topic]:
-    """Without Kafka's own, which are archived for their history, unless the user named them."""
+    """Compacted topics, without Kafka's own unless the user named them: those are archived for their history."""
     return [
         t
         for t in facts.topics
@@ -180,8 +180,8 @@ def left_to_copy(caught: CaughtUp, facts: Facts, share_bytes: int) -> Plan:
 
 
 def one_share(plan: Plan, share_bytes: int) -> Plan:
-    """Units up to about so many bytes, and at least one. The largest first: what is far behind is not kept waiting by
-    what others append meanwhile."""
+    """The largest units up to about so many bytes, and at least one. So a log that is far behind does not wait while
+    others grow."""
     taken, total = list[PlannedUnit](), 0
     for unit in sorted(plan.units, key=lambda unit: -unit.size_bytes):
         if taken and total + unit.size_bytes > share_bytes:

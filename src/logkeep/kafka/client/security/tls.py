@@ -1,4 +1,4 @@
-"""TLS contexts that always verify, and error messages for failed handshakes.
+"""TLS contexts that always verify the server, and error messages for failed handshakes.
 
 TLS 1.2 or newer, certificate authority and host name checked; there is no switch to turn that off. PKCS12 stores are
 read by the `cryptography` package. Python's `ssl` reads keys only from files, so the private key is passed to it in a
