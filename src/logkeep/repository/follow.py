@@ -54,7 +54,7 @@ class RetryPause:
 
 @dataclass(frozen=True)
 class SourceState:
-    """What `status` will say of the source after a round."""
+    """What `status` reports of the source after a round."""
 
     newest_id: int
     lag_offsets: int
@@ -78,7 +78,7 @@ class FollowedSource(Protocol[DoneT]):
         """Whether the round committed a backup."""
 
     def state(self, done: DoneT | None, took_s: float) -> SourceState:
-        """Measured after a round that succeeded. An error is reported, and the round counts."""
+        """The state after a round that succeeded. If this fails, the error is reported and the round counts."""
 
     def merge(self) -> Optimized | None:
         """Merge small objects where it is worth it; takes the lease itself."""

@@ -1,4 +1,4 @@
-"""Parses store URLs into an address without secrets, and opens stores.
+"""Parses store URLs into an address without secrets.
 
     /dir  ./dir  file:///dir
     s3://bucket/prefix?endpoint=https://host:port&region=eu-central-1

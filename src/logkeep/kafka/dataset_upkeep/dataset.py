@@ -18,7 +18,7 @@ from logkeep.store.base import ObjectInfo
 
 @dataclass(frozen=True)
 class ExistingDataset:
-    """Either files of kafka-backup-v1, whose indexes may be wrong, or the reader of another format."""
+    """A dataset as it is: files of kafka-backup-v1, whose indexes may be wrong, or a reader of another format."""
 
     target: DatasetTarget
     format: str
@@ -29,12 +29,12 @@ class ExistingDataset:
 
     @property
     def topics(self) -> dict[str, TopicRecord]:
-        """Those whose configs are known."""
+        """The topics whose configs are known, by name."""
         return {each.name: each for each in self.document.topics} if self.document is not None else {}
 
     @property
     def records_bytes(self) -> int:
-        """Of the files with records."""
+        """The size of the files with records."""
         if self.reader is not None:
             return self.reader.size_bytes
         return sum(info.size for files in self.v1.values() for info in files.records.values())

@@ -18,5 +18,5 @@ def checked_partitions(dataset: ExistingDataset) -> Iterator[CheckedPartition]:
 
 
 def read_back(target: DatasetTarget) -> Iterator[CheckedPartition]:
-    """Raises what `open_existing` raises."""
+    """Open a dataset and check all of its partitions. Raises what `open_existing` raises."""
     yield from checked_partitions(open_existing(target))

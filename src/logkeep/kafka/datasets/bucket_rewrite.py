@@ -1,4 +1,4 @@
-"""Topics of a dataset in a bucket that are written anew: beside the old ones, and then exchanged under a journal.
+"""Rewrites topics of a dataset in a bucket: first beside the old ones, and then exchanged with them under a journal.
 
 The new topics are written to `.logkeep/rewrite/<run>/`, a dataset by itself, and read back. From the journal's
 `exchanging` on, the old objects of a topic are deleted, indexes first and the newest records before older ones, and the
@@ -139,7 +139,7 @@ def _compare(written: Sequence[ExportedLog], found: Iterable[ReadBackLog], url: 
 
 
 def _try_rights(store: Store, place: str) -> None:
-    """Copy and delete, before an exchange that cannot go on without. Raises StoreDenied."""
+    """Copy and delete one object, before an exchange that needs both rights. Raises StoreDenied."""
     store.copy_new(f"{place}{DOCUMENT}", f"{place}{DOCUMENT}.copy")
     store.delete(f"{place}{DOCUMENT}.copy")
 
@@ -164,7 +164,7 @@ def _exchange(target: DatasetTarget, journal: HeldJournal) -> None:
 
 
 def _new_objects(journal: HeldJournal) -> list[dict[str, int]]:
-    """Names and sizes of what was written anew, by topic."""
+    """Names and sizes of the new objects of each topic."""
     beside = StoreBelow(journal.store, journal.document.place)
     return [{info.name: info.size for info in beside.list(prefix)} for prefix in journal.document.prefixes]
 
@@ -181,9 +181,9 @@ def _rank(name: str) -> int:
 
 
 def _remove(target: DatasetTarget, journal: HeldJournal) -> None:
-    """Everything below `.logkeep/rewrite/`: while this run has the journal no other one writes there.
+    """Remove everything below `.logkeep/rewrite/`: while this run has the journal no other one writes there.
 
-    A run that may not delete leaves it to one that may: no later run uses these names.
+    A run without the right to delete leaves this to another run: no later run uses these names.
     """
     journal.enter(ExchangeState.REMOVING)
     try:

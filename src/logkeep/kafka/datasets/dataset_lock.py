@@ -20,16 +20,17 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 @dataclass(frozen=True)
 class HeldDataset:
     target: DatasetTarget
-    """For changes by this process: in a bucket each one is refused once another run has taken the dataset over."""
+    """The dataset for changes by this process. In a bucket, a change is refused once another run has the journal."""
     files: DatasetTarget
-    """The same for tasks: picklable."""
+    """The same dataset for tasks: it can be pickled."""
     journal: HeldJournal | None = None
-    """Of a bucket."""
+    """The journal of a dataset in a bucket; None in a directory."""
 
 
 @contextmanager
 def locked(target: DatasetTarget) -> Iterator[HeldDataset]:
-    """Raises Locked. The kernel releases the lock of a dead process; that of a bucket is taken over.
+    """Lock a dataset for one run. Raises Locked. The kernel releases the file lock of a dead process; the journal of a
+    dead run is taken over.
 
     What a killed run left in a bucket is completed or removed first, so plan only under the lock.
     """

@@ -111,7 +111,7 @@ def _planned(
 
 
 def reached_by(own: DatasetEnd, note: NotedLog | None) -> int | None:
-    """The offset from which on a log is read; None: from its start."""
+    """The offset from which a log is read; None: from its start."""
     if note is not None and note.covered >= 0 and note.last == (-1 if own.last is None else own.last):
         return max(note.covered, own.next or 0)
     return own.next
@@ -128,8 +128,9 @@ def refuse_unknown_rewrites(rewritten: Collection[str], topics: Iterable[str]) -
 def refuse_partial_rewrites(
     rewritten: Collection[str], facts: ExportableLogs, noted: Mapping[DatasetLog, NotedLog]
 ) -> None:
-    """A topic is exchanged as a whole. Raises UsageError if a partition of it, in the source or in the dataset, is not
-    selected. Partitions of a topic that was deleted and created again since do not count: it replaces the old one."""
+    """Raise UsageError if a topic of --rewrite has a partition, in the source or in the dataset, that is not selected:
+    topics are exchanged as a whole. Partitions of a topic that was deleted since and created again do not count: the
+    new topic replaces them."""
     selected = {each.log for each in facts.logs}
     for topic in (each for each in facts.topics if each.name in rewritten):
         found = {DatasetLog(topic.name, number) for number in range(topic.partitions)}
@@ -150,10 +151,10 @@ def _is_of(note: NotedLog, topic: TopicRecord) -> bool:
 def dropped_records(
     facts: ExportableLogs, old: Mapping[DatasetLog, DatasetEnd], noted: Mapping[DatasetLog, NotedLog]
 ) -> list[Finding]:
-    """What the dataset has of logs that are written anew, and the source has no longer. `old`: these logs.
+    """What --rewrite would lose: records of the dataset that the source has no longer. `old`: the rewritten logs.
 
-    Two cases are left out, because this is why they are written anew: compacted topics, and other histories, which a
-    run without --rewrite has refused.
+    Two cases are left out, because they are the reason for --rewrite: compacted topics, and other histories, which a
+    run without --rewrite refuses.
     """
     compacted = {topic.name for topic in facts.topics if rule_of(topic).compacts}
     found = []

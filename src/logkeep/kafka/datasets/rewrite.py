@@ -41,7 +41,7 @@ class Rewrite(Protocol):
 
 
 def rewriting(held: HeldDataset, topics: Sequence[str], root: Callable[[str], str], read_back: ReadBack) -> Rewrite:
-    """`root`: the prefix of a topic. Without topics nothing is written anew."""
+    """The rewrite of these topics; without topics, nothing is rewritten. `root` returns the prefix of a topic."""
     prefixes = [root(topic) for topic in topics]
     if not topics:
         return _Plain(held.target)
@@ -90,7 +90,7 @@ def remove_rewritten(target: DatasetTarget) -> None:
 
 
 def _put_back(top: int) -> None:
-    """Topics whose exchange in two steps was killed between them: the old one takes its place again."""
+    """Restore the old directory of each topic whose exchange in two steps was killed between the steps."""
     for above in ([], [TOPICS.removesuffix("/")]):
         with (
             suppress(ObjectMissing),
@@ -126,7 +126,7 @@ def _exchange_topic(target: DatasetTarget, rewritten: DatasetTarget, prefix: str
 
 
 def _exchange(fresh: int, old: int, leaf: str) -> None:
-    """Two directories of one name in one step; in two steps where the file system cannot do that."""
+    """Exchange two directories of one name in one step; in two steps where the file system cannot do that."""
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     name = os.fsencode(leaf)
     if rename is not None and not rename(fresh, name, old, name, _EXCHANGE):

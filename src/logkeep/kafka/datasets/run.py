@@ -236,7 +236,7 @@ class DatasetExport:
         beside: DatasetTarget,
         target: DatasetTarget,
     ) -> None:
-        """As committed, and not above what the dataset holds."""
+        """Write the positions of groups as they were committed, but not above the end of the dataset."""
         committed = prepared.facts.positions()
         for each in prepared.plan.logs:
             last = _last(each, done.get(each.log))
@@ -284,7 +284,7 @@ def _noted(document: DatasetDocument | None) -> dict[DatasetLog, NotedLog]:
 
 
 def _removed(plan: ExportPlan, noted: Mapping[DatasetLog, NotedLog]) -> Iterator[Finding]:
-    """Logs that ended further behind after the last run. `noted`: without those that are written anew."""
+    """Findings about logs that end earlier than the last run left them. `noted`: without rewritten logs."""
     for each in plan.logs:
         note = noted.get(each.log)
         if note is None or note.last <= each.last:
@@ -305,7 +305,7 @@ def _last(planned: LogToExport, done: ExportedLog | None) -> int:
 
 
 def _with_burials(planned: LogToExport, note: NotedLog | None, source: ExportSource) -> LogToExport:
-    """With the number of buried offsets that the dataset may hold."""
+    """The planned log with the number of buried offsets that the dataset may hold."""
     if not planned.source.buried or note is None or note.covered < 0:
         return replace(planned, source=replace(planned.source, buried=0))
     return replace(planned, source=replace(planned.source, buried=source.buried_below(planned.log, note.covered)))
@@ -331,7 +331,7 @@ def _note(
 
 
 def holes_of(logs: Collection[LogToExport], done: Mapping[DatasetLog, ExportedLog]) -> list[str]:
-    """Offsets that the source has no longer; before the logs are read, as far as they are known."""
+    """Texts about offsets that the source has no longer; before the logs are read, only those known so far."""
     found = []
     for each in logs:
         spans = set(each.lost)

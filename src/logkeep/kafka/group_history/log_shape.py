@@ -52,7 +52,8 @@ def _index(place: SourceRef, segment: Segment) -> BatchIndex:
 
 
 def _end_at(segments: Sequence[Segment], whole: Range, at_ms: int, rows_of: RowsOf) -> int:
-    """From the end of the log, because a later segment may hold an earlier time."""
+    """The end of the last batch of this time or earlier. Searches from the end of the log, because a later segment may
+    hold an earlier time."""
     for segment in reversed(segments):
         if not segment.has_object:
             continue
@@ -70,7 +71,7 @@ def _within(rows: Rows, whole: Range) -> Rows:
 
 
 def _holes(segments: Sequence[Segment], whole: Range, end: int, rows_of: RowsOf) -> Iterator[HoleSpan]:
-    """At most one before and one after `end` for each segment."""
+    """The holes of each segment: at most one before `end` and one after it."""
     before_ms = -1
     for segment in segments:
         part = Range(max(segment.start, whole.start), max(segment.start, whole.start, min(segment.end, whole.end)))

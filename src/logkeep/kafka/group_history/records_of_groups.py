@@ -88,7 +88,7 @@ def _fields(topic: str, key: dict[str, Any], value: dict[str, Any]) -> dict[str,
 
 
 def topics_of_share_group(key: bytes, value: bytes) -> dict[str, str]:
-    """Names by ids in hexadecimal."""
+    """The names of the topics of a share group, by their ids in hexadecimal."""
     found = decode_record(GROUP_OFFSETS, SHARE_TOPICS.to_bytes(2, "big") + key, value).value or {}
     lists = (found.get(name) or [] for name in ("initializingTopics", "initializedTopics", "deletingTopics"))
     return {UUID(each["topicId"]).hex: each["topicName"] for some in lists for each in some}

@@ -152,8 +152,8 @@ class ArchivedGroups:
         result: type[Listing],
         what: str,
     ) -> list[Listing]:
-        """All rows, of which no more than are listed are ever held: each log returns its share at most, and a log
-        with more rows is read again once it is known that they are not too many in all."""
+        """All rows. Memory holds at most as many as are listed: each log first returns at most its share of them. Once
+        it is known that the sum of all logs is not too large, logs with more rows are read again."""
         share = MOST_ROWS // max(1, len(cuts))
         results = self._map(task, cuts, question, result, share)
         _refuse_many(sum(r.total for r in results), what)
@@ -185,7 +185,8 @@ class ArchivedGroups:
         return next((each for each in self.record.logs if (each.topic, each.partition) == own), None)
 
     def _facts(self, cuts: Sequence[LogCut], shapes: Sequence[LogShape]) -> list[ArchivedLogFacts]:
-        """Earlier backups are read only if offsets are missing: they say until when that matters."""
+        """The facts of each log. Earlier backups are read only if offsets are missing, to know until when that
+        matters."""
         missing = any(shape.holes or cut.start for cut, shape in zip(cuts, shapes, strict=True))
         runs = kept_runs(self.place, self.earlier if missing else (), self.record, [c.log for c in cuts])
         return [self._facts_of(cut, runs[cut.log]) for cut in cuts]
@@ -211,7 +212,7 @@ class ArchivedGroups:
         return CompleteTimes(TimeSpan(since_ms, until_ms) if since_ms <= until_ms else None, (), until_ms)
 
     def _topics(self, found: Iterable[Mapping[str, str]]) -> dict[str, str]:
-        """Names by ids."""
+        """The names of topics, by id."""
         names = {t.id: t.name for t in self.record.topics}
         for some in found:
             names |= some
@@ -219,7 +220,7 @@ class ArchivedGroups:
 
 
 def _with_topic(row: Named, topics: Mapping[str, str]) -> Named:
-    """With the name of a share group's topic, or its id if no archived record names it."""
+    """The row with the name of a share group's topic, or its id if no archived record names it."""
     return row if row.topic else msgspec.structs.replace(row, topic=topics.get(row.topic_id, row.topic_id))
 
 

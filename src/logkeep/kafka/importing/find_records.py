@@ -46,7 +46,7 @@ def _first(partition: PartitionReader, asked: RecordQuestion, room: int) -> list
 
 
 def _last(partition: PartitionReader, asked: RecordQuestion) -> list[FoundRecord]:
-    """One more than is wanted, so that it is known whether there are others."""
+    """The last records, one more than is wanted, so that it is known whether there are others."""
     kept: list[pa.RecordBatch] = []
     for batch in _matching_records(partition, asked):
         kept.append(batch)

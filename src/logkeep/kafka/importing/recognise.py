@@ -72,7 +72,7 @@ def open_listed(
 
 
 def _with_document(reader: DatasetReader, document: DatasetDocument) -> DatasetReader:
-    """With configs, numbers of partitions, commits and lost ranges."""
+    """The reader with what the document adds: configs, numbers of partitions, commits and lost ranges."""
     known = {each.name: each for each in document.topics}
     topics = (
         DatasetTopic(t.name, known[t.name].partitions, known[t.name].replication_factor, known[t.name].configs)

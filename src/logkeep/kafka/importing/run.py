@@ -96,7 +96,7 @@ class KafkaImport:
 
     @property
     def identity(self) -> dict[str, str]:
-        """Never that of a cluster: its own backups have other topic ids."""
+        """What identifies the source. It is never that of a cluster, whose own backups have other topic ids."""
         return {"imported": self.reader.label.format, "cluster_id": self.cluster_id}
 
     @property
@@ -213,7 +213,8 @@ class KafkaImport:
 
 
 def _with_lost_partitions(reader: DatasetReader) -> DatasetReader:
-    """Also partitions of which a run noted records, and no file is there. Raises UsageError for hostile names."""
+    """The reader with partitions of which a run noted records and no file is left. Raises UsageError for hostile
+    names."""
     there = {(p.topic, p.partition) for p in reader.partitions}
     lost = [log for log, note in reader.notes.items() if note.last >= 0 and log not in there]
     names = {log.topic for log in lost} - {t.name for t in reader.topics}

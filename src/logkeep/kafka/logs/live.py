@@ -69,7 +69,7 @@ class LiveLogs:
         self.reported_start = -1
         """The log start in the last reply of this range without an error; -1 before the first."""
         self.aborted: tuple[AbortedTransaction, ...] = ()
-        """Of the last reply without an error, if committed records are asked for."""
+        """The aborted transactions in the last reply without an error, if only committed records are requested."""
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -140,7 +140,8 @@ class LiveLogs:
 
     @property
     def _lane(self) -> tuple[int, int]:
-        """Each receives into a buffer of its own. The next one is used while the bytes of this one are in use."""
+        """Which connection is used next. Each receives into its own buffer, so the bytes of one stay valid while the
+        next receives."""
         return self._leader.broker, self._given % self._lanes
 
     def _drop(self) -> None:
@@ -157,7 +158,7 @@ class LiveLogs:
             self._backoff.failed(again)
 
     def _explain(self, wanted: LiveRange, offset: int) -> Lost | None:
-        """Why the leader does not have an offset; None: continue from its log start, or ask again."""
+        """Why the leader does not have an offset; None: the caller continues from the log start, or asks again."""
         facts = self._brokers.facts(wanted.topic, wanted.partition, LogPosition(wanted.topic_id, offset))
         verdict = explain(LogPosition(wanted.topic_id, offset), facts)
         self._log_start = facts.log_start
@@ -199,7 +200,7 @@ T = TypeVar("T")
 
 
 def read_ahead(items: Iterator[T], name: str) -> Generator[T, None, None]:
-    """The same items: while the caller processes one, a thread gets the next.
+    """Yields the same items: while the caller processes one, a thread gets the next.
 
     An item must stay valid until the one after the next is requested. Errors of the thread are raised here, in their
     turn. Close the iterator, or exhaust it.

@@ -67,13 +67,13 @@ def make(root: Folder, directory: Folder, name: str) -> Folder:
         root.make_folder(name)
         known = os.fstat(directory.descriptor)
         _existing(root, name).set_owner(known.st_uid, known.st_gid, stat.S_IMODE(known.st_mode))
-        staged = _existing(root, name)  # once more: it may have got another owner, who works in it from now on
+        staged = _existing(root, name)  # opened again, because its owner may have changed: that user works in it
         put(staged, METADATA, read_small(directory, METADATA), like=metadata_status(directory))
     return staged
 
 
 def metadata_status(directory: Folder) -> os.stat_result:
-    """Of the broker's file whose owner and rights new files get. Raises RestoreFailed."""
+    """The status of the broker's `partition.metadata`, whose owner and mode new files get. Raises RestoreFailed."""
     found = directory.find(METADATA)
     if found is None:
         raise _failed(directory.path / METADATA, "no such file")

@@ -34,13 +34,13 @@ class KafkaBackupView:
     record: ClusterRecord
     rows: SegmentTable
     burials: Mapping[LogName, tuple[Burial, ...]] = field(default_factory=dict)
-    """Of logs with archived records that this backup leaves out."""
+    """The burials of logs with archived records that this backup leaves out."""
     trimmed: tuple[TrimmedCut, ...] = ()
-    """Logs that begin later than the backup was taken."""
+    """Logs that were trimmed: they begin later now than when the backup was taken."""
     folds: Mapping[LogName, FoldedLog] = field(default_factory=dict)
-    """Of logs that were folded."""
+    """The last fold of each log that was folded."""
     dense: frozenset[LogName] = frozenset()
-    """Logs that were dense before they were folded."""
+    """Logs that had a record at every offset before they were folded."""
 
     def segments(self, wanted: Mapping[LogName, Range]) -> dict[LogName, tuple[Segment, ...]]:
         """The segments of each log that overlap its range, in order. A log without any has an empty tuple."""

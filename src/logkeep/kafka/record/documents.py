@@ -43,15 +43,15 @@ class ArchivedReach:
     last_epoch: int
     """Leader epoch of the last archived batch; -1 if there is none."""
     last_end: int = -1
-    """The end of that batch; -1 stands for `end`."""
+    """The end of that batch; -1 means `end`."""
     start: int = 0
     """The first archived offset."""
     traits: LogTraits | None = None
-    """Of the archived batches; None if that is not known."""
+    """The traits of the archived batches; None if they are not known."""
     last_batch: LastBatch | None = None
     """The last archived batch; None if there is none or it is not known."""
     deletions: DeletionTimes | None = None
-    """None if that is not known: an older release, or a salvage, made the backup."""
+    """None if the times are not known: an older release, or a salvage, made the backup."""
 
 
 WITH_TIMES: Final = 3
@@ -69,9 +69,9 @@ class TopicRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     partitions: int
     replication_factor: int
     configs: dict[str, str]
-    """Those that were set on the topic itself."""
+    """The configs that were set on the topic itself."""
     inherited: dict[str, str] = {}
-    """Those that were set on the brokers for all topics, and differ from Kafka's defaults."""
+    """The configs that were set on the brokers for all topics, and differ from Kafka's defaults."""
 
 
 class PartitionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -108,9 +108,9 @@ class CommitRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic: str
     partition: int
     offset: int
-    """Not above the cut."""
+    """The offset that a restore uses: not above the cut."""
     committed: int
-    """As the group committed it."""
+    """The offset that the group committed."""
     leader_epoch: int
     metadata: str
 

@@ -17,10 +17,10 @@ class ToolLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which tool wrote a dataset, and what it could not know."""
 
     format: str
-    """As `--format` names it."""
+    """The name of the format, as in `--format`."""
     tool: str
     version: str = ""
-    """Empty: nothing says it."""
+    """Empty if the dataset does not have it."""
     unknown: tuple[str, ...] = ()
     """What the format has no place for, or the tool did not archive."""
 

@@ -1,8 +1,9 @@
 """Stores and reads the cluster record of a backup, packed.
 
 A record names every position of every group: 200 groups with 1,000 partitions each are 18 MB of JSON. From the first
-packed record on, the repository requires a feature, so that an earlier release refuses it. One that is running already
-meets the manifest in version 2. A record with times that prove deletions has version 3, and requires another feature.
+packed record on, the repository requires a feature, so that an earlier release refuses the repository; a process of an
+earlier release that is running already finds the manifest in version 2, and ends. A record with times that prove
+deletions has version 3, and requires another feature.
 """
 
 import msgspec

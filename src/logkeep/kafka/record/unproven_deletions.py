@@ -59,7 +59,8 @@ def unproven_by_rows(record: "ClusterRecord", manifest: "Manifest", dense: Dense
 def deletion_findings(
     record: "ClusterRecord | None", manifest: "Manifest", dense: DenseLogs, only: Iterable[str] | None = None
 ) -> list[Finding]:
-    """What a backup does not prove: as it was recorded, and by the rows where nothing was. `only`: of these logs."""
+    """The logs whose deletions a backup does not prove: as it recorded them, and by the rows where it recorded nothing.
+    `only`: report these logs alone."""
     found = [f for f in manifest.findings if f.code in DELETION_DOUBTS]
     known = {f.where for f in found}
     spans = unproven_by_rows(record, manifest, dense) if record is not None else {}

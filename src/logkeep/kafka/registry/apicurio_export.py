@@ -24,7 +24,7 @@ from logkeep.kafka.registry.values import (
 
 T = TypeVar("T")
 _MOST_BYTES: Final = 512 << 20
-"""Of all files together, unpacked."""
+"""The largest sum of all unpacked files."""
 _DELETED: Final = "DISABLED"
 _UNKNOWN: Final = "UNKNOWN"
 """The type of a schema that no version has any more."""

@@ -92,7 +92,8 @@ class GroupRecordsCheck:
 
 
 def kept_offsets(restores: SourceRef, cluster_id: str) -> Iterator[tuple[tuple[LogName, TopicPartition], KeptOffsets]]:
-    """Documents that cannot be read show nothing."""
+    """Archived logs that finished restores have put into a cluster at their own offsets, and where. Restores whose
+    documents cannot be read are left out."""
     for row in list_restores(restores):
         if row.state in _GOOD and not row.part and not row.drill:
             with suppress(Damaged, ObjectMissing, FormatTooNew):

@@ -150,7 +150,7 @@ def _tears(
     engine: Engine,
     options: PlanOptions,
 ) -> tuple[TearReport, list[Finding]]:
-    """What the point in time tears. A damaged log is refused later."""
+    """The transactions that the point in time tears. A damaged log is refused later."""
     if "data" not in options.parts or any(each.damage for each in surveys.values()):
         return TearReport(), []
     return compare_transactions(

@@ -97,7 +97,7 @@ class TopicTrim:
     trimmed: bool
     reason: str
     partitions: int = 0
-    """How many of them begin later."""
+    """How many of its partitions begin later."""
     segments: int = 0
     plain_bytes: int = 0
 

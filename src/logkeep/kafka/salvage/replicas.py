@@ -35,12 +35,12 @@ class MergedReplicas:
 
 
 def best(scans: Sequence[ReplicaScan]) -> int:
-    """The best copy; of equals the first."""
+    """The index of the best copy; among equals the first."""
     return max(range(len(scans)), key=lambda i: (scans[i].last_epoch, scans[i].end, -i))
 
 
 def choose(scans: Sequence[ReplicaScan], *, compacted: bool) -> MergedReplicas:
-    """Merge at least one scan; `compacted`: offsets may be missing because of compaction."""
+    """Merge the scans of all copies, at least one. `compacted`: offsets may be missing because of compaction."""
     chosen = best(scans)
     taken = scans[chosen]
     wanting = [*taken.gaps, *taken.between_files]

@@ -26,7 +26,7 @@ class RecordQuestion:
     topic: str
     partition: int | None = None
     offset: int | None = None
-    """With a partition: records from here on, or exactly this one."""
+    """If a partition is chosen: records from this offset on, or exactly this one."""
     exactly: bool = False
     since_ms: int | None = None
     until_ms: int | None = None
@@ -63,7 +63,7 @@ class FoundRecord:
 class FoundRecords:
     records: tuple[FoundRecord, ...]
     more: bool
-    """Whether there are others, which were not wanted."""
+    """Whether there are more records than were wanted."""
     partitions: int
     """How many partitions of the topic the backup has."""
     searched: tuple[int, ...]

@@ -192,7 +192,8 @@ def _assigned(text: str) -> Mapping[str, frozenset[int]]:
 
 
 def _range_end(taken: Mapping[str, str], which: Literal["starting", "ending"], default: int, word: str) -> RangeEnd:
-    """As in Spark's Kafka source, a time for all partitions wins over times, and those over offsets."""
+    """Where reading begins or ends. As in Spark's Kafka source, a time for all partitions wins over times of each, and
+    those win over offsets."""
     if f"{which}Timestamp" in taken:
         return RangeEnd(_number(taken, f"{which}Timestamp", 0), is_time=True)
     if (text := taken.get(f"{which}OffsetsByTimestamp")) is not None:

@@ -82,7 +82,7 @@ def compare_with(unit: CompareUnit, progress: Progress, pause: Pause) -> Compare
 
 
 def compared_pieces(pieces: Sequence[SegmentRange], compared: Sequence[LogComparison]) -> CompareResult:
-    """Of the pieces of a log that were compared elsewhere. Why that ended early is reported there. Pure."""
+    """The result for the pieces of a log that another task has compared. That task reports why it ended early. Pure."""
     checked = CheckedObjects([])
     for piece, found in zip(pieces, compared, strict=True):
         _report(piece, found, "", checked)

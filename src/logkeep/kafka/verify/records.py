@@ -42,7 +42,7 @@ _CACHED_LOGS = 8
 _UNIT_BYTES = 256 << 20
 _UNIT_PIECES = 1_000
 _MOST_FINDINGS = 20
-"""Of malformed batches in one object: a producer that wrote one such batch wrote many."""
+"""How many malformed batches of one object are reported: a producer that wrote one such batch wrote many."""
 
 
 class SegmentRange(msgspec.Struct, frozen=True):

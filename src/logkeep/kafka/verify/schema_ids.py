@@ -45,7 +45,7 @@ class IdUnit(msgspec.Struct, frozen=True):
     known: dict[str, tuple[int, ...]]
     """Ids that the registry explains, by context."""
     contexts: dict[str, tuple[str, ...]]
-    """Of subjects (`TOPIC-key`, `TOPIC-value`) that are in other contexts than the usual one."""
+    """The contexts of subjects (`TOPIC-key`, `TOPIC-value`) that are not only in the usual one."""
 
     @property
     def size_bytes(self) -> int:
@@ -59,7 +59,7 @@ class IdResult(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class IdsFound:
-    """Of all objects that were read."""
+    """The results for all objects that were read."""
 
     uses: tuple[SideUse, ...]
     findings: tuple[Finding, ...]

@@ -2,9 +2,9 @@
 
 First everything is decoded as at the level `records`. Then each log whose topic id and history are still those of the
 backup is fetched from its leader, from the later of both starts up to the cut, and compared. A log with another topic
-id or history cannot be compared: that is a warning, and the backup counts as verified at the level `records` only. So
-does one whose records differ from those of the source: its objects are whole, and the source was rolled back perhaps.
-At last `deleted_keys` says which keys a restore would bring back although they were deleted.
+id or history cannot be compared: that is a warning, and the backup counts as verified at the level `records` only. The
+same holds for a backup whose records differ from those of the source: its objects are whole, and the source may have
+been rolled back. Finally `deleted_keys` reports which keys a restore would bring back although they were deleted.
 """
 
 import secrets

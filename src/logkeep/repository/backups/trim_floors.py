@@ -21,7 +21,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class TrimmedCut:
-    """A log of a backup that begins later than the backup was taken."""
+    """A log that was trimmed: in this backup it begins later now than when the backup was taken."""
 
     log: LogName
     taken_from: int
@@ -60,7 +60,7 @@ def trimmed_cuts(taken: Manifest, now: Manifest) -> list[TrimmedCut]:
 def trim_findings(
     cuts: Sequence[TrimmedCut], only: Iterable[LogName] | None = None, severity: Severity = Severity.NOTE
 ) -> list[Finding]:
-    """One for each topic, of these logs."""
+    """One finding for each topic that has a trimmed log; `only`: among these logs."""
     wanted = None if only is None else set(only)
     topics: dict[str, list[TrimmedCut]] = {}
     for each in cuts:

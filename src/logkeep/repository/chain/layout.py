@@ -336,7 +336,7 @@ _STORE_RESOLUTION = timedelta(seconds=2)
 
 
 def verification_time(moment: datetime) -> str:
-    """As in names of verifications: `20261116T021500123456Z`."""
+    """A time as names of verifications have it: `20261116T021500123456Z`."""
     return moment.astimezone(UTC).strftime("%Y%m%dT%H%M%S%fZ")
 
 

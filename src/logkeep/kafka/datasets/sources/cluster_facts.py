@@ -15,7 +15,7 @@ from logkeep.kafka.record.dataset_document import DatasetLog
 def read_cluster(
     cluster: Cluster, wanted: ExportSelection, pause: Callable[[float], None] = time.sleep
 ) -> ExportableLogs:
-    """Raises UsageError if nothing is selected, and errors of the cluster."""
+    """The selected logs of a cluster. Raises UsageError if nothing is selected, and errors of the cluster."""
     facts = gather(cluster, wanted.include, wanted.exclude, internal=wanted.internal, pause=pause)
     return ExportableLogs(
         cluster_id=facts.metadata.cluster_id,

@@ -35,7 +35,7 @@ class ClusterSource:
         return ClusterRecords(SettingsBrokers(self.settings), self.committed, limits)
 
     def buried_below(self, log: DatasetLog, offset: int) -> int:
-        """Only archives bury."""
+        """Always 0: only archives have buried offsets."""
         return 0
 
 

@@ -195,7 +195,7 @@ def grant(resource: str, name: str, operations: Iterable[str], principal: str) -
 
 _HARMLESS = ConfigChange({"retention.ms": "-1"})
 _SOME_QUOTA = Quota((("user", None),), (("producer_byte_rate", 2.0**50),))
-"""Sent with validate_only."""
+"""Requests that are sent with validate_only, to find out whether they would be allowed."""
 
 
 def find_rights(cluster: Cluster, wanted: RightsWanted) -> RightsFound:

@@ -21,7 +21,7 @@ from logkeep.repository.chain.fold import Burial
 def deleted_later_findings(
     plan: RestorePlan, burials: Mapping[LogName, Sequence[Burial]], cuts: Mapping[LogName, int], until_ms: int | None
 ) -> list[Finding]:
-    """Logs that end earlier than the backup: keys that were deleted after that point are left out all the same."""
+    """Findings about logs that end earlier than the backup: keys that were deleted after that end are left out too."""
     early = [log for log in plan.logs if log.log in burials and (until_ms is not None or log.end < cuts[log.log])]
     return [_deleted_later(log.log, burials[log.log]) for log in early]
 

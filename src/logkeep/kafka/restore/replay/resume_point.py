@@ -21,8 +21,9 @@ from logkeep.model.plurals import plural
 
 SEQUENCES = 2**31
 _REFUSED: Final = frozenset({2, 10, 17, 18, 21, 32, 42, 43, 44, 47, 67, 76, 87})
-"""Corrupt, too large, an invalid topic, too much at once, acks, a time, the request, the format, a policy, an epoch
-that another client raised, the codec, an invalid record: sending it again changes nothing."""
+"""Codes for a batch that the broker would refuse again: it is corrupt or too large, or its topic, acks, time, format,
+codec or a record is invalid, the request is invalid or too large, a policy forbids it, or another client raised the
+epoch."""
 _DENIED: Final = frozenset({29, 31, 53})
 _DISK_FAILED: Final = 56
 
