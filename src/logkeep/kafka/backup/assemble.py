@@ -17,6 +17,7 @@ from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.log_traits import LogTraits, all_joined
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.logs.read_times import ReadTimes, all_times
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
@@ -102,7 +103,7 @@ def refuse_unconfirmed_deletions(deleted: Iterable[RangeResult], topics: Iterabl
     """
     there = {(t.name, history_of(t)) for t in topics}
     for each in deleted:
-        if (each.log.name, each.log.history.partition("-")[0]) in there:
+        if (each.log.name, topic_id_of(each.log.history)) in there:
             raise ClusterNotReady(
                 "a broker did not know the topic for a while, but it exists",
                 subject=str(each.log),

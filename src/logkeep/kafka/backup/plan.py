@@ -15,6 +15,7 @@ from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.record.documents import ArchivedReach
+from logkeep.kafka.record.history_names import history_name, history_number, topic_id_of
 from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range, tile
 from logkeep.model.segments import Collection as Kind
@@ -181,7 +182,7 @@ def expected_bytes(
 
 def same_topic(history: str, topic: Topic) -> bool:
     """Whether it is a history of this topic, and not of an earlier one of the same name."""
-    return history.partition("-")[0] == history_of(topic)
+    return topic_id_of(history) == history_of(topic)
 
 
 def used_numbers(folded: Folded) -> dict[tuple[str, str], int]:
@@ -190,7 +191,7 @@ def used_numbers(folded: Folded) -> dict[tuple[str, str], int]:
     The last backup need not have them: it may have left the topic out, and later backups may be deleted.
     """
     logs = [*(burial.log for burial in folded.buried or ()), *(fold.log for fold in folded.folds or ())]
-    used = [((log.name, log.history.partition("-")[0]), history_number(log.history)) for log in logs]
+    used = [((log.name, topic_id_of(log.history)), history_number(log.history)) for log in logs]
     used += [((s.topic, s.topic_id), s.number) for s in folded.generation_starts or () if s.number]
     found: dict[tuple[str, str], int] = {}
     for topic, number in used:
@@ -198,15 +199,10 @@ def used_numbers(folded: Folded) -> dict[tuple[str, str], int]:
     return found
 
 
-def history_number(history: str) -> int:
-    """The number of a history; 0 for the first one of a topic."""
-    return int(history.partition("-")[2] or 0)
-
-
 def next_history(topic: str, history: str, used: UsedNumbers) -> str:
     """The name of the history of a topic that follows one whose end was lost."""
-    topic_id, _, _ = history.partition("-")
-    return f"{topic_id}-{max(history_number(history), used.get((topic, topic_id), 0)) + 1}"
+    topic_id = topic_id_of(history)
+    return history_name(topic_id, max(history_number(history), used.get((topic, topic_id), 0)) + 1)
 
 
 def _new_history(known: ArchivedReach | None, topic: Topic, used: UsedNumbers) -> str:

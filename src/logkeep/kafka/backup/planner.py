@@ -32,7 +32,7 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.record.deletion_times import cleanup_rule
-from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord, reached_in
+from logkeep.kafka.record.documents import KIND, ArchivedReach, ClusterRecord, reached_in
 from logkeep.kafka.record.folded_over import folded_ends
 from logkeep.kafka.record.lost_burials import lost_burials
 from logkeep.kafka.record.scram import probe_scram, scram_left_out
@@ -51,7 +51,6 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.parts import dense_logs
 
-KIND = "kafka"
 _MANY_BYTES = 512 << 20
 """Fewer bytes are copied before another engine could start."""
 _TOPIC_READS = 10

@@ -21,7 +21,7 @@ from logkeep.kafka.backup.findings import undecided_past
 from logkeep.kafka.backup.generations.plan import CaughtUp, GenerationRule, due_by_age, gaps_in_cut, without_unready
 from logkeep.kafka.backup.generations.round import GenerationRound, oldest_logs, refuse_damaged
 from logkeep.kafka.backup.plan import Plan
-from logkeep.kafka.backup.planner import KIND, BackupPlanner, cluster_identity
+from logkeep.kafka.backup.planner import BackupPlanner, cluster_identity
 from logkeep.kafka.backup.preparation import PreparedBackup, new_histories
 from logkeep.kafka.backup.recorder import BackupRecorder
 from logkeep.kafka.backup.units import CopyResult
@@ -31,7 +31,7 @@ from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.burials import join_burials, unreadable_burials
-from logkeep.kafka.record.documents import ArchivedReach, reached_by, same_cluster
+from logkeep.kafka.record.documents import KIND, ArchivedReach, reached_by, same_cluster
 from logkeep.kafka.record.scram import collect_scram
 from logkeep.model.findings import DELETION_DOUBTS, Finding
 from logkeep.model.ids import BackupId

@@ -5,15 +5,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from logkeep.errors import Damaged, UsageError
-from logkeep.formats.datasets.kafka_backup_v1_reader import file_name, group_offsets
+from logkeep.formats.datasets.kafka_backup_v1_reader import group_offsets
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.kafka_backup_v1 import FORMAT, LABEL, V1Files, v1_files
 from logkeep.kafka.importing.reader import DatasetReader
-from logkeep.kafka.importing.recognise import listed_dataset, open_listed
+from logkeep.kafka.importing.recognise import is_v1, listed_dataset, open_listed
 from logkeep.kafka.record.dataset_document import DatasetDocument
 from logkeep.kafka.record.dataset_version import DOCUMENT
 from logkeep.kafka.record.documents import TopicRecord
-from logkeep.store.base import ObjectInfo
 
 
 @dataclass(frozen=True)
@@ -72,11 +71,7 @@ def open_existing(target: DatasetTarget) -> ExistingDataset:
         if error.subject != DOCUMENT:
             raise
         raise UsageError(error.what, subject=error.subject, remedy=error.remedy) from error
-    if document.format == FORMAT if document is not None else any(map(_of_v1, objects)):
+    if document.format == FORMAT if document is not None else is_v1(objects):
         return ExistingDataset(target, FORMAT, document, v1=dict(sorted(v1_files(objects).items())))
     reader = open_listed(target.store, objects, document)
     return ExistingDataset(target, reader.label.format, document, reader=reader)
-
-
-def _of_v1(info: ObjectInfo) -> bool:
-    return info.name.count("/") == 1 and file_name(info.name.rpartition("/")[2]) is not None

@@ -13,7 +13,7 @@ from logkeep.kafka.datasets.formats import DatasetEnd
 from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, LogToExport
 from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, NotedLog
 from logkeep.kafka.record.deletion_times import rule_of
-from logkeep.kafka.record.documents import TopicRecord
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 
@@ -78,7 +78,7 @@ def same_history(known: NotedLog, source: ExportableLog) -> bool:
     short, long = sorted((known.history, source.history), key=len)
     if short == long or (known.archived and not source.live):
         return short == long
-    return len(short) == 32 and long.partition("-")[0] == short
+    return len(short) == 32 and topic_id_of(long) == short
 
 
 def plan_export(
@@ -134,7 +134,8 @@ def refuse_partial_rewrites(
     selected = {each.log for each in facts.logs}
     for topic in (each for each in facts.topics if each.name in rewritten):
         found = {DatasetLog(topic.name, number) for number in range(topic.partitions)}
-        found |= {log for log, note in noted.items() if log.topic == topic.name and _is_of(note, topic)}
+        same = {log for log, note in noted.items() if topic_id_of(note.history) == topic.id}
+        found |= {log for log in same if log.topic == topic.name}
         missing = sorted(found - selected)
         if missing:
             raise UsageError(
@@ -142,10 +143,6 @@ def refuse_partial_rewrites(
                 subject=f"--rewrite {topic.name}",
                 remedy="select all partitions of the topic, or export to another directory",
             )
-
-
-def _is_of(note: NotedLog, topic: TopicRecord) -> bool:
-    return note.history.partition("-")[0] == topic.id
 
 
 def dropped_records(

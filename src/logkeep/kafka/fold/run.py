@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-from logkeep.errors import Damaged, StoreError
+from logkeep.errors import StoreError
 from logkeep.kafka.fold.fold_task import fold_log
 from logkeep.kafka.fold.plan import (
     FoldOptions,
@@ -25,7 +25,7 @@ from logkeep.kafka.fold.plan import (
     plan_fold,
 )
 from logkeep.kafka.fold.units import FoldOutcome, FoldUnit, LogSum
-from logkeep.kafka.record.stored_record import read_record
+from logkeep.kafka.record.stored_record import present, read_record
 from logkeep.kafka.record.unproven_deletions import untimed
 from logkeep.model.segments import LogName
 from logkeep.model.time import Clock, TokenSource
@@ -146,9 +146,7 @@ def read_kept(place: SourceRef, folded: Folded) -> list[KeptBackup]:
 
     def read(entry: BackupEntry) -> KeptBackup:
         manifest = read_manifest(place, entry)
-        record = read_record(place, manifest)
-        if record is None:
-            raise Damaged("the backup has no record of its cluster", subject=f"{place.source} {entry.id}")
+        record = present(read_record(place, manifest), place, entry)
         dense = dense_logs(rows_of(reader, manifest, served_parts(manifest, folded))) if untimed(record) else ()
         return KeptBackup(manifest, record, dense)
 

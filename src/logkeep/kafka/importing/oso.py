@@ -50,7 +50,6 @@ class _Partition(msgspec.Struct, frozen=True):
     partition_id: int
     segments: tuple[_Segment, ...] = ()
     gaps: tuple[_Gap, ...] = ()
-    covered_through: int | None = None
 
 
 class _Topic(msgspec.Struct, frozen=True):

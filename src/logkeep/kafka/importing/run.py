@@ -26,7 +26,7 @@ from logkeep.kafka.importing.values import DatasetSurveyUnit, ImportUnit, Partit
 from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.log_traits import LogTraits, all_joined
 from logkeep.kafka.record.dataset_document import DatasetLog
-from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, check_consistent, same_cluster
+from logkeep.kafka.record.documents import KIND, ClusterRecord, PartitionRecord, check_consistent, same_cluster
 from logkeep.kafka.record.import_label import ImportedPartition, put_label
 from logkeep.kafka.record.stored_record import last_record, put_record
 from logkeep.kafka.scan.values import ScanRange
@@ -44,7 +44,6 @@ from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.lease import DEFAULT_TTL
 from logkeep.repository.chain.write_session import Writing, writing
 
-KIND = "kafka"
 _NO_TIP = EpochRun(-1, -1, -1)
 
 

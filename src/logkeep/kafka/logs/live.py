@@ -192,7 +192,8 @@ def cause_text(cause: Cause) -> str:
         Cause.DELETED: "the topic does not exist any more, or this user may not see it",
         Cause.TRUNCATED: "the source's log lost its end since, in an unclean election or on a lost disk",
         Cause.UNKNOWN_EPOCH: "the source does not know the leader epoch of the last archived batch: it is another log",
-        Cause.OTHER_PAST: "the source's log has another past than the archive: its disk was put back, or it is a clone",
+        Cause.OTHER_PAST: "the source's log has another past than the archive: an earlier copy of its disk was "
+        "restored, or it is a clone",
     }.get(cause, str(cause))
 
 

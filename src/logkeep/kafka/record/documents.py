@@ -14,6 +14,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.record.deletion_times import DeletionTimes
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.model.ids import StoredId
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
@@ -54,6 +55,8 @@ class ArchivedReach:
     """None if the times are not known: an older release, or a salvage, made the backup."""
 
 
+KIND: Final = "kafka"
+"""The kind of a source that is a Kafka cluster."""
 WITH_TIMES: Final = 3
 """The version of a record whose logs have the times that prove deletions: an earlier release ends at it."""
 ROLE = "cluster"
@@ -159,7 +162,7 @@ def check_consistent(record: ClusterRecord, cut: Iterable[LogCut]) -> None:
     """Raise BackupFailed unless every log of the cut is, by topic id and number, a partition of a recorded topic."""
     partitions = {(t.name, t.id): t.partitions for t in record.topics}
     for each in cut:
-        known = partitions.get((each.log.name, each.log.history.partition("-")[0]), 0)
+        known = partitions.get((each.log.name, topic_id_of(each.log.history)), 0)
         if each.log.partition >= known:
             raise BackupFailed("the log belongs to no topic of the record", subject=str(each.log))
 

@@ -14,7 +14,9 @@ from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.live import LiveLogs, LiveRange
-from logkeep.kafka.record.backup_view import KIND, KafkaBackupView
+from logkeep.kafka.record.backup_view import KafkaBackupView
+from logkeep.kafka.record.documents import KIND
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.kafka.restore.facts.neighbour_records import archived_around, live_around
 from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan.group_offsets import Reason
@@ -42,7 +44,7 @@ class GroupRecordsCheck:
 
     def check(self, plan: GroupsPlan) -> GroupsPlan:
         """Raises ClusterUnreachable, ClusterNotReady, NotAuthorised or a StoreError."""
-        archived = {target: log.log.history.partition("-")[0] for target, log in self._logs.items()}
+        archived = {target: topic_id_of(log.log.history) for target, log in self._logs.items()}
         recreated = recreated_logs(archived, self._present)
         if not recreated:
             return plan

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.kafka.retention.guarantee import Guarantee, GuaranteeInForce, SeenGuarantee, TopicId, in_force
 from logkeep.kafka.retention.log_trim import (
     BY_LOG_START,
@@ -38,7 +39,7 @@ PartitionId = tuple[str, str, int]
 
 
 def partition_id(log: LogName) -> PartitionId:
-    return log.name, log.history.partition("-")[0], log.partition
+    return log.name, topic_id_of(log.history), log.partition
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def _logs_by_topic(backups: Iterable[BackupFacts]) -> dict[TopicId, set[LogName]
     found: dict[TopicId, set[LogName]] = {}
     for backup in backups:
         for log in backup.cuts:
-            found.setdefault((log.name, log.history.partition("-")[0]), set()).add(log)
+            found.setdefault((log.name, topic_id_of(log.history)), set()).add(log)
     return found
 
 

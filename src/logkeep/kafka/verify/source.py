@@ -27,11 +27,13 @@ from logkeep.kafka.deletions.returning_task import ReturningKey
 from logkeep.kafka.logs.brokers import Brokers, SettingsBrokers
 from logkeep.kafka.logs.live import cause_text
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
-from logkeep.kafka.record.documents import PartitionRecord
+from logkeep.kafka.record.documents import KIND, PartitionRecord
 from logkeep.kafka.record.folded_over import known_folds
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.kafka.record.stored_record import read_record
-from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
+from logkeep.kafka.verify.compare_task import CompareResult, CompareUnit, LivePiece, compare_pieces
 from logkeep.kafka.verify.deleted_keys import deleted_keys, logs_with_keys
+from logkeep.kafka.verify.findings import NOT_COMPARED, not_compared
 from logkeep.kafka.verify.folded_source import FoldedCompareUnit, compare_folded
 from logkeep.kafka.verify.live_source import LiveSource, LiveState
 from logkeep.kafka.verify.records import Decoded, SegmentRange, bounded, decode_backup, log_digests
@@ -72,7 +74,7 @@ def _check(asked: BackupToCheck, check: SourceCheck) -> tuple[DeeperCheck, list[
     settings = check.settings
     with Cluster(settings) as cluster:
         metadata = cluster.metadata()
-        check_source(asked.place, "kafka", {"cluster_id": metadata.cluster_id})
+        check_source(asked.place, KIND, {"cluster_id": metadata.cluster_id})
         warm()
         decoded = decode_backup(asked)
         states, reasons = _comparable(asked, cluster)
@@ -80,7 +82,7 @@ def _check(asked: BackupToCheck, check: SourceCheck) -> tuple[DeeperCheck, list[
     folded = _folded_units(asked, decoded, states, live)
     reasons |= dict.fromkeys(folded.sampled, _SAMPLED)
     for log, reason in sorted(reasons.items()):
-        _warn(asked, log, reason)
+        asked.checked.findings.append(not_compared(log, reason))
     keyed = logs_with_keys(asked, states)
     others = {log: state for log, state in states.items() if log not in folded.logs | keyed.keys()}
     results = _run(asked, decoded, others, live)
@@ -110,9 +112,7 @@ def _comparable(asked: BackupToCheck, cluster: Cluster) -> tuple[dict[LogName, L
     logs = {TopicPartition(c.log.name, c.log.partition): c for c in asked.manifest.cut}
     # A history is named by its topic id, with a number after a truncation.
     there = [
-        tp
-        for tp, c in logs.items()
-        if metadata.find(tp) and _topic_id(metadata, tp).hex == c.log.history.partition("-")[0]
+        tp for tp, c in logs.items() if metadata.find(tp) and _topic_id(metadata, tp).hex == topic_id_of(c.log.history)
     ]
     bounds = log_bounds(cluster, there)
     tips = {tp: r for tp, r in _tips(asked).items() if tp in bounds and r.last_epoch >= 0}
@@ -245,12 +245,6 @@ def _healable(gap: KnownGap, state: LiveState) -> Finding:
         where=str(gap.log),
         what=f"the backup lacks offsets [{start}, {gap.end}), and the source may still have them ({gap.reason})",
         remedy="take a full backup under another source name while they are there",
-    )
-
-
-def _warn(asked: BackupToCheck, log: LogName, reason: str) -> None:
-    asked.checked.findings.append(
-        Finding(code=NOT_COMPARED, severity=Severity.WARNING, where=str(log), what=f"not compared: {reason}")
     )
 
 

@@ -13,13 +13,14 @@ import msgspec
 
 from logkeep.kafka.admin.offsets import EpochEnd, LogBounds
 from logkeep.kafka.backup.continuity.past_check import partition_of
-from logkeep.kafka.backup.plan import history_number, history_of, same_topic
+from logkeep.kafka.backup.plan import history_of, same_topic
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import ArchivedReach
+from logkeep.kafka.record.history_names import history_number, topic_id_of
 from logkeep.model.segments import LogName
 
 AskEpochs = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, EpochEnd]]
@@ -88,7 +89,7 @@ def truncated_since(
         for log, before in sorted(base.items())
         if log.topic not in begun
         and history_number(now.reached[log].history) > history_number(before.history)
-        and now.reached[log].history.partition("-")[0] == before.history.partition("-")[0]
+        and topic_id_of(now.reached[log].history) == topic_id_of(before.history)
     ]
 
 
@@ -138,9 +139,7 @@ def changed_meanwhile(
     ids = {t.name: history_of(t) for t in topics}
     copied = [r for result in results for r in result.ranges if r.outcome is CopyOutcome.COPIED]
     ends = {
-        log: ends
-        for log, ends in _epoch_ends(copied, base).items()
-        if log.history.partition("-")[0] == ids.get(log.name)
+        log: ends for log, ends in _epoch_ends(copied, base).items() if topic_id_of(log.history) == ids.get(log.name)
     }
     lost = {
         log

@@ -41,6 +41,7 @@ from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.model.segments import LogName
 from logkeep.repository.backups.manifest import KnownGap
 
@@ -83,7 +84,7 @@ class ArchivedBatch:
 
     @property
     def topic_id(self) -> UUID:
-        return UUID(self.log.history.partition("-")[0])
+        return UUID(topic_id_of(self.log.history))
 
 
 @dataclass(frozen=True)
@@ -244,7 +245,7 @@ def compare_before_commit(
     now, ranges = list(topics), dict[LogName, list[RangeResult]]()
     ids = {t.name: history_of(t) for t in now}
     for each in (r for result in results for r in result.ranges if r.outcome is CopyOutcome.COPIED):
-        if each.log.history.partition("-")[0] == ids.get(each.log.name) and each.log not in ended:
+        if topic_id_of(each.log.history) == ids.get(each.log.name) and each.log not in ended:
             ranges.setdefault(each.log, []).append(each)
     epochs, then = _leader_epochs(now), _leader_epochs(before.topics if before else ())
     found = list[ToCompare]()
@@ -279,7 +280,7 @@ def gap_ends(
     found: dict[LogName, int] = {}
     joined = [(one.log, gap.end) for one in join(copied) for gap in one.gaps]
     for log, end in [*joined, *((gap.log, gap.end) for gap in planned)]:
-        if log in logs and log.history.partition("-")[0] == ids.get(log.name):
+        if log in logs and topic_id_of(log.history) == ids.get(log.name):
             found[log] = max(found.get(log, end), end)
     return found
 

@@ -6,12 +6,12 @@ from enum import StrEnum
 
 from logkeep.errors import UnknownBackup, UsageError
 from logkeep.kafka.backup.assemble import earlier_results
-from logkeep.kafka.backup.generations.plan import history_name, new_catch_up
+from logkeep.kafka.backup.generations.plan import new_catch_up
 from logkeep.kafka.backup.generations.round import commit_generations
-from logkeep.kafka.backup.plan import history_number
 from logkeep.kafka.client.topology import is_internal
 from logkeep.kafka.record.deletion_times import compacted_topics_of
 from logkeep.kafka.record.documents import ClusterRecord
+from logkeep.kafka.record.history_names import history_name, history_number
 from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.topic_selection import TopicFilter
 from logkeep.model.ranges import Range

@@ -17,7 +17,6 @@ from logkeep.kafka.backup.plan import (
     UNIT_BYTES,
     Plan,
     PlannedUnit,
-    history_number,
     history_of,
     plan_backup,
     used_numbers,
@@ -26,6 +25,7 @@ from logkeep.kafka.backup.units import CopyResult
 from logkeep.kafka.client.topology import Topic, TopicPartition, is_internal
 from logkeep.kafka.record.deletion_times import cleanup_rule
 from logkeep.kafka.record.documents import ArchivedReach
+from logkeep.kafka.record.history_names import history_name, history_number, topic_id_of
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
 from logkeep.repository.backups.manifest import KnownGap, LogCut
@@ -68,10 +68,6 @@ class CaughtUp:
         return frozenset(s.token for each in self.results for s in each.segments)
 
 
-def history_name(topic_id: str, number: int) -> str:
-    return f"{topic_id}-{number}" if number else topic_id
-
-
 def compacted_now(facts: Facts) -> list[Topic]:
     """Compacted topics, without Kafka's own unless the user named them: those are archived for their history."""
     return [
@@ -87,7 +83,7 @@ def unknown_starts(
 ) -> list[GenerationStart]:
     """Topics whose copies have no age yet. `oldest`: the logs of the oldest kept backup, which are as old as that."""
     known = {(s.topic, s.topic_id) for s in folded.generation_starts or ()}
-    since = {(log.name, log.history.partition("-")[0]) for log in oldest}
+    since = {(log.name, topic_id_of(log.history)) for log in oldest}
     first = folded.completed[0].committed if folded.completed else now
     return [
         GenerationStart(t.name, history_of(t), first if (t.name, history_of(t)) in since else now)
@@ -125,17 +121,14 @@ def due_by_age(
 
 def next_number(folded: Folded, topic: str, topic_id: str, logs: Iterable[LogName]) -> int:
     """Larger than any that this topic ever had: neither rows nor burials of another copy can apply to the new one."""
-    here = [history_number(log.history) for log in logs if _is_of(log, topic, topic_id)]
+    own = (log for log in logs if log.name == topic and topic_id_of(log.history) == topic_id)
+    here = [history_number(log.history) for log in own]
     return max([*here, used_numbers(folded).get((topic, topic_id), 0)]) + 1
-
-
-def _is_of(log: LogName, topic: str, topic_id: str) -> bool:
-    return log.name == topic and log.history.partition("-")[0] == topic_id
 
 
 def new_catch_up(folded: Folded, topic: str, logs: Sequence[LogName], token: str, reason: str) -> BegunCatchUp:
     """`logs`: those of the newest backup."""
-    topic_id = next(log.history.partition("-")[0] for log in logs if log.name == topic)
+    topic_id = next(topic_id_of(log.history) for log in logs if log.name == topic)
     return BegunCatchUp(token, topic, topic_id, next_number(folded, topic, topic_id, logs), reason)
 
 
