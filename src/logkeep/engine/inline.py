@@ -60,7 +60,7 @@ class InlineEngine(BaseEngine):
         return 1
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Does nothing: this engine starts no process."""
 
 
 class InlineRun:

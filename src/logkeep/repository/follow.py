@@ -59,7 +59,7 @@ class SourceState:
     newest_id: int
     lag_offsets: int
     next_within_s: int
-    """Without another round in this time the run has stopped or makes no progress."""
+    """If no other round ends within this time, `status` reports that the run has stopped or makes no progress."""
 
 
 class FollowedSource(Protocol[DoneT]):

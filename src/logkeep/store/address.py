@@ -27,7 +27,7 @@ _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 _REGION = re.compile(r"[A-Za-z0-9-]{1,40}")
 _FORMS_OF = {"account": _ACCOUNT, "checksum": re.compile("none")}
 _MAX_PREFIX = 120
-"""With the longest object name this still fits the 1,024 bytes of an S3 key."""
+"""The longest prefix: with the longest object name it still fits into the 1,024 bytes of an S3 key."""
 
 
 class StoreKind(StrEnum):

@@ -123,7 +123,7 @@ class Store(Protocol):
         """Exactly `length` bytes from `start`. Raises Damaged if the object ends before."""
 
     def head(self, name: str) -> ObjectInfo:
-        """Raises ObjectMissing."""
+        """The metadata of an object. Raises ObjectMissing."""
 
     def list(self, prefix: str, after: str = "", foreign: list[str] | None = None) -> Iterator[ObjectInfo]:
         """Every object below `prefix` (recursively) whose name is greater than `after`, in order of name.

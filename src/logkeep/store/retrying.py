@@ -50,7 +50,7 @@ class RetryLimits:
 
     total_s: float = 120.0
     first_contact_s: float = 30.0
-    """Before the store has answered at all."""
+    """The same limit before the store has answered for the first time."""
     lasting_s: float = 1.5
     """The same for a cause that rarely goes away. With the last wait, a wrong endpoint is reported within 5 s."""
     first_wait_s: float = 0.2

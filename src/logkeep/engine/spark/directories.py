@@ -52,7 +52,7 @@ class WorkerHost(msgspec.Struct, frozen=True):
 
 
 def make_sign(directory: SharedDirectory) -> DirectorySign:
-    """Raises UsageError if the driver itself cannot read the directory."""
+    """The sign of a directory, as the driver sees it. Raises UsageError if the driver itself cannot read it."""
     try:
         return _sign(directory)
     except OSError as error:

@@ -53,7 +53,7 @@ class ResultSink(Protocol):
 class Query:
     sql: str
     tables: Mapping[str, QueryTable]
-    """By the names that they have in the query."""
+    """The tables, by the names that they have in the query."""
     most: int | None
     """Maximum number of rows of the result; None: all, for a sink."""
     sink: ResultSink | None = None

@@ -43,7 +43,7 @@ class GroupRefusal:
 
 
 Refusals = dict[str, tuple[GroupRefusal, ...]]
-"""By group, for all groups of the request; empty: everything was done."""
+"""What brokers refused, by group. Every group of the request is in it; an empty tuple: everything was done."""
 _Call = Callable[[Connection, str], Iterable[GroupRefusal]]
 
 

@@ -39,7 +39,7 @@ Commits = Mapping[TopicPartition, CommittedOffset]
 class GroupFacts:
     group: Group
     commits: Commits
-    """In the topics of the backup."""
+    """The group's commits in the topics of the backup."""
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,10 @@ class PreviousBackup:
     gaps: tuple[KnownGap, ...] = ()
     used: UsedNumbers = field(default_factory=dict)
     folded_to: Mapping[LogName, int] = field(default_factory=dict)
-    """Below which offset logs were folded."""
+    """The offset below which each log was folded."""
 
     tips: Mapping[TopicPartition, ArchivedReach] = field(default_factory=dict)
-    """Those of `reached` whose last batch is not in the record, with that batch."""
+    """The logs of `reached` whose last batch is not in the record, with that batch."""
 
     unproven: Mapping[TopicPartition, Range] = field(default_factory=dict)
     """For logs whose times this backup does not have: offsets whose deletions may be missing."""
@@ -121,7 +121,7 @@ class PreparedBackup:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Those that are known before anything is copied."""
+        """The findings that are known before anything is copied."""
         planned = (*assemble(self.plan, ()).findings, *new_histories(self.broken), *groups_of(self.facts)[1])
         planned += tuple(map(undecided_past, self.undecided))
         return (*planned, *cluster_findings(self.facts), *gone_topics(self.base.reached, self.facts))

@@ -58,7 +58,7 @@ class KafkaBackup:
     clock: Clock
     tokens: TokenSource
     catch_up_receipts: dict[str, CatchUpReceipt] = field(default_factory=dict, compare=False)
-    """Those of catch-ups that earlier rounds have read."""
+    """Receipts of catch-ups that earlier rounds have read, by name."""
 
     def prepare(self, options: KafkaBackupOptions) -> PreparedBackup:
         """Plan a run. Writes nothing, and refuses whatever a run would refuse."""

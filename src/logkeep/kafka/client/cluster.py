@@ -268,7 +268,7 @@ class Cluster:
 
 
 def long_retry_cluster(settings: ClientSettings) -> Cluster:
-    """For the steps of a restore after its plan: they wait some minutes for a broker that is restarted."""
+    """A cluster for the steps of a restore after its plan: they wait some minutes for a broker that is restarted."""
     return Cluster(settings, backoff=Backoff(attempts=_RESTART_ATTEMPTS), met=True)
 
 

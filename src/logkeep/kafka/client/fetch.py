@@ -135,7 +135,7 @@ class FetchedPartition:
     snapshot: DivergingEpoch | None = None
     """A snapshot with older records of the metadata log: reading has to begin with it."""
     aborted: tuple[AbortedTransaction, ...] = ()
-    """Those with records or markers in the reply, if committed records were asked for."""
+    """Aborted transactions with records or markers in the reply, if only committed records were requested."""
 
     @property
     def served(self) -> bool:

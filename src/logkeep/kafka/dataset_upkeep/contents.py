@@ -23,7 +23,7 @@ class DatasetPartition(msgspec.Struct, frozen=True, kw_only=True):
     """Offsets of the first and the last record; null if there is none, or if only reading the records would show it.
     Names of Avro and Parquet files show only the first offset; the last one is what the run that wrote it noted."""
     files: int
-    """With records."""
+    """How many files with records there are."""
     stored_bytes: int
     """The size of these files."""
 

@@ -64,7 +64,8 @@ class ExistingDataset:
 
 
 def open_existing(target: DatasetTarget) -> ExistingDataset:
-    """Raises UsageError for what is no dataset, FormatTooNew, and UnsafeName for links and hostile names."""
+    """Open a dataset. Raises UsageError for what is no dataset, FormatTooNew, and UnsafeName for links and hostile
+    names."""
     try:
         objects, document = listed_dataset(target.store)
     except Damaged as error:

@@ -27,7 +27,7 @@ class DatasetSegment(NamedTuple):
     first: int
     """The offset in its name."""
     names: tuple[str, ...]
-    """In the order in which they are deleted."""
+    """Names of its files, in the order in which they are deleted."""
     size_bytes: int
 
 

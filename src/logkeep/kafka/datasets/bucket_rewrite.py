@@ -125,7 +125,8 @@ class BucketRewrite:
 
 
 def _compare(written: Sequence[ExportedLog], found: Iterable[ReadBackLog], url: str) -> None:
-    """Raises Damaged if the new topics are not what was written. A repeated attempt has not counted all records."""
+    """Raise Damaged if the new topics are not what was written. A log may have more records than were counted: an
+    attempt that was repeated has not counted all of them."""
     stored = {(each.topic, each.partition): each for each in found}
     for log in written:
         each = stored.get((log.topic, log.partition))

@@ -19,7 +19,7 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def read_document(target: DatasetTarget) -> DatasetDocument | None:
-    """None if there is none. Raises TargetUnsafe, and FormatTooNew for one of a later release."""
+    """The document of a dataset; None if there is none. Raises TargetUnsafe, and FormatTooNew for a later release."""
     try:
         return read_dataset_document(target.store)
     except Damaged as error:
@@ -27,7 +27,7 @@ def read_document(target: DatasetTarget) -> DatasetDocument | None:
 
 
 def put_document(target: DatasetTarget, document: DatasetDocument, begun: DatasetDocument | None = None) -> None:
-    """Raises Locked if the document is no longer the one that this run has begun with."""
+    """Store the document. Raises Locked if the present one is no longer the one that this run has begun with."""
     if begun is None:
         target.put(DOCUMENT, _encoder.encode(document))
     else:

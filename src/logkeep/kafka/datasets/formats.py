@@ -110,7 +110,8 @@ class DatasetFormat(Protocol):
         """All partitions that the dataset has, by its own files."""
 
     def find_end(self, target: "DatasetTarget", log: DatasetLog) -> DatasetEnd:
-        """By the files of the partition alone; reads no record. Raises TargetUnsafe for what no run of ours left."""
+        """Where a partition ends, by its files alone; reads no record. Raises TargetUnsafe for files that no run of
+        Logkeep leaves."""
 
     def writer(self, target: "DatasetTarget", log: DatasetLog, options: DatasetOptions) -> PartitionWriter:
         """First removes what a killed run left behind the end."""

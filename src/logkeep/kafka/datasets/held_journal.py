@@ -71,7 +71,8 @@ class HeldJournal:
             return True
 
     def check(self) -> None:
-        """Before each attempt of a step that cannot be undone. Raises StoreBusy if renewals take too long."""
+        """Check that this run still owns the journal: before each attempt of a step that cannot be undone. Raises
+        Locked if it does not, and StoreBusy if renewals take too long."""
         with self._guard:
             for _ in range(_MOST_RENEWALS):
                 if not self._lost and _since_boot_s() - self._renewed_s <= _CHECKED_S:

@@ -84,7 +84,7 @@ def same_history(known: NotedLog, source: ExportableLog) -> bool:
 def plan_export(
     facts: ExportableLogs, ends: Mapping[DatasetLog, DatasetEnd], noted: Mapping[DatasetLog, NotedLog], url: str
 ) -> ExportPlan:
-    """Raises TargetUnsafe for a log of a cluster that ends before the dataset does."""
+    """What to read of each log. Raises TargetUnsafe for a log of a cluster that ends before the dataset does."""
     return ExportPlan(tuple(_planned(each, ends[each.log], noted.get(each.log), facts, url) for each in facts.logs))
 
 

@@ -34,7 +34,7 @@ _EXCHANGE = 2
 class Rewrite(Protocol):
     @property
     def beside(self) -> DatasetTarget:
-        """Where topics are written anew."""
+        """The place to which the new topics are written."""
 
     def finish(self, written: Sequence[ExportedLog], document: DatasetDocument, begun: DatasetDocument) -> None:
         """Exchange them with the old ones, and put the document in place of the one that the run has begun with."""

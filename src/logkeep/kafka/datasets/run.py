@@ -113,7 +113,7 @@ class DatasetExport:
     read_back: ReadBack
     create: Callable[[], None] = lambda: None
     ask: Callable[[Sequence[Finding]], None] = lambda _: None
-    """Before topics that lose records are written anew: raises what ends the run."""
+    """Called with findings before topics that lose records are rewritten; raises what ends the run."""
     _positions: dict[DatasetLog, Mapping[str, int]] = field(default_factory=dict)
     """What group files have, as earlier rounds wrote them."""
 
@@ -157,7 +157,7 @@ class DatasetExport:
         return dropped_records(facts, old, noted)
 
     def run(self, source: ExportSource, engine_for: EngineFor) -> ExportDone:
-        """Raises errors of the source and of the target; what is complete by then stays in the dataset."""
+        """Export once. Raises errors of the source and of the target; what is complete by then stays in the dataset."""
         if exchanged_now(self.target) is None:
             self._prepared(source)  # refuses before anything is created
         self.create()
@@ -180,7 +180,8 @@ class DatasetExport:
         return begun_document(prepared.document, prepared.wanted, facts, logs, self.options.rewrite)
 
     def _document(self) -> DatasetDocument | None:
-        """Raises TargetUnsafe if the target has files, but is no dataset of ours."""
+        """The document of the dataset; None for an empty target. Raises TargetUnsafe if the target has files, but is no
+        dataset of Logkeep."""
         try:
             document = read_document(self.target)
             foreign: list[str] = []

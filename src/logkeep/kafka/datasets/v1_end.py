@@ -65,7 +65,7 @@ class V1End:
 
 
 def find_v1_end(target: DatasetTarget, log: DatasetLog) -> V1End:
-    """Raises TargetUnsafe for files that no run of ours leaves."""
+    """Where a partition ends. Raises TargetUnsafe for files that no run of Logkeep leaves."""
     name = f"{log.topic}/{partition_index_name(log.partition)}"
     data = target.read(name)
     stored = dict(_stored_segments(target, log))

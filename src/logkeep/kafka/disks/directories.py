@@ -86,7 +86,7 @@ def share_lock(file: int) -> bool:
 
 
 def list_directories(roots: Sequence[Path]) -> LogDirectories:
-    """Raises LogDirUnusable, also if the directories belong to more than one cluster."""
+    """What these directories hold. Raises LogDirUnusable, also if they belong to more than one cluster."""
     identities = [_identity(root) for root in roots]
     clusters = {each.cluster_id: root for each, root in zip(identities, roots, strict=True)}
     if len(clusters) > 1:

@@ -82,7 +82,7 @@ class FoldSurvey:
 
 
 def survey_log(archived: FoldInput, barriers: Barriers, young_ms: int | None) -> FoldSurvey:
-    """Raises Damaged, and NotFoldable."""
+    """Read the headers and markers of a log. Raises Damaged, and NotFoldable."""
     ends, settling = barriers.ends, CutSettling(ends=barriers.ends)
     anchors, young = dict[int, tuple[int, int]](), _NO_LIMIT
     records = {row.token: 0 for row in archived.rows}

@@ -86,7 +86,8 @@ class LogRewriter:
     tokens: TokenSource
 
     def run(self) -> list[tuple[str, Segment]]:
-        """By the token of an old row, the new one. Raises Damaged and StoreError: then nothing new is left behind."""
+        """Write the rows that lose a record; returns each new row with the token of the old one. Raises Damaged and
+        StoreError: then nothing new is left behind."""
         markers, replaced, first = MarkerFilter(self.survey), list[tuple[str, Segment]](), 0
         writers: list[SegmentWriter] = []
         try:

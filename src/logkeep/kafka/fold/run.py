@@ -56,7 +56,7 @@ class FoldedResult:
 
     log: LogName
     outcome: FoldOutcome | None = None
-    """None if it was not read."""
+    """What the task of the log returned; None if the log was not read."""
     planned: LogToFold | None = None
     committed: bool = False
     reason: str = ""

@@ -49,7 +49,7 @@ class Retention:
 
 
 def retention_of(configs: Mapping[str, str]) -> Retention:
-    """From effective configs. A topic that is only compacted removes nothing by age or size."""
+    """What a topic keeps, by its effective configs. One that is only compacted removes nothing by age or size."""
     if "delete" not in configs.get("cleanup.policy", "delete"):
         return Retention(None, None)
     age_ms, size = config_number(configs, "retention.ms"), config_number(configs, "retention.bytes")

@@ -71,7 +71,7 @@ class FollowedCluster:
     interval_s: float
     monotonic: Callable[[], float] = time.monotonic
     before_round: Callable[[], None] = lambda: None
-    """Raises LeaseLost when this process may not make rounds any more."""
+    """Called before every round; raises LeaseLost when this process may not make rounds any more."""
     after_round: Callable[[KafkaBackupDone], None] = lambda _: None
     """Called after every round that ended well; raises nothing."""
     lag: Lag | None = None

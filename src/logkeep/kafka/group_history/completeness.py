@@ -57,7 +57,7 @@ class ArchivedLogFacts:
     unproven: Range | None
     """Deletions in these offsets may be missing."""
     lost: Sequence[Range]
-    """Gaps."""
+    """The known gaps of the log."""
     front: Range
     """Offsets below the log start."""
     front_until_ms: int

@@ -24,7 +24,8 @@ RowsOf = Callable[[Segment], Rows]
 
 
 def shape_of(place: SourceRef, segments: Sequence[Segment], whole: Range, at_ms: int | None) -> LogShape:
-    """Raises Damaged if a segment without an index cannot be read."""
+    """The shape of a log, from its rows and batch indexes. Raises Damaged if a segment without an index cannot be
+    read."""
 
     def rows(segment: Segment) -> Rows:
         return _index(place, segment).rows

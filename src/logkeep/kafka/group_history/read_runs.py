@@ -14,7 +14,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
 
 _CLOCK_MARGIN_MS = 60_000
-"""Where times are not those of the brokers that wrote the records."""
+"""Added where times are not from the brokers that wrote the records: clocks differ."""
 
 
 def run_in(record: ClusterRecord, log: LogName) -> ReadRun | None:

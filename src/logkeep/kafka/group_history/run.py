@@ -74,7 +74,8 @@ class ArchivedGroups:
     engine: EngineFor
 
     def positions(self, question: GroupQuestion) -> GroupsAt:
-        """Raises UsageError for a time before the archive, and for patterns without a group; Damaged; StoreErrors."""
+        """The offsets of groups at a time. Raises UsageError for a time before the archive, and for patterns without a
+        group; Damaged; StoreErrors."""
         cuts = self._cuts(GROUP_OFFSETS, SHARE_STATE)
         results = self._map(read_positions_at, cuts, question, LogPositions)
         if question.at_ms is not None:
@@ -100,7 +101,8 @@ class ArchivedGroups:
         )
 
     def history(self, question: GroupQuestion) -> CommitHistory:
-        """Raises UsageError for patterns without a group, and for too many commits; Damaged; StoreErrors."""
+        """All commits of groups. Raises UsageError for patterns without a group, and for too many commits; Damaged;
+        StoreErrors."""
         cuts = self._cuts(GROUP_OFFSETS, SHARE_STATE)
         results = self._listed(read_history, cuts, question, LogHistory, "commits")
         if question.groups and not any(r.seen for r in results):
@@ -112,7 +114,8 @@ class ArchivedGroups:
         return CommitHistory(tuple(rows), complete, _summed(r.unknown for r in results))
 
     def raw(self, question: GroupQuestion) -> RawRecords:
-        """Raises UsageError for patterns without a group, and for too many records; Damaged; StoreErrors."""
+        """All records of groups as they are. Raises UsageError for patterns without a group, and for too many records;
+        Damaged; StoreErrors."""
         cuts = self._cuts(*DECODED_TOPICS)
         results = self._listed(read_raw, cuts, question, LogRecords, "records")
         if question.groups and not any(r.seen for r in results):

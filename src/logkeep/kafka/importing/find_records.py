@@ -16,7 +16,8 @@ from logkeep.kafka.scan.plan import no_topic
 
 
 def find_in_dataset(reader: DatasetReader, asked: RecordQuestion, subject: str) -> FoundRecords:
-    """Raises UsageError for a topic or partition that is not there, and what the reader raises."""
+    """The records that a question selects. Raises UsageError for a topic or partition that is not there, and what the
+    reader raises."""
     there = sorted((p for p in reader.partitions if p.topic == asked.topic), key=lambda p: p.partition)
     if not there:
         raise no_topic(asked.topic, {p.topic for p in reader.partitions}, subject, "the dataset")

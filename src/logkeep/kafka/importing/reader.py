@@ -125,7 +125,7 @@ class DatasetReader:
         return sum(p.size_bytes for p in self.partitions)
 
     def partition(self, topic: str, partition: int) -> PartitionReader:
-        """Raises UsageError if the dataset has no such partition."""
+        """The reader of one partition. Raises UsageError if the dataset has no such partition."""
         found = [p for p in self.partitions if (p.topic, p.partition) == (topic, partition)]
         if not found:
             raise UsageError("the dataset has no such partition", subject=f"{topic}/{partition}")

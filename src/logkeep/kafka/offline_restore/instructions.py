@@ -186,7 +186,7 @@ def config_commands(topic: TopicToCreate) -> list[str]:
 
 
 def _value(value: str) -> str:
-    """Lists need brackets."""
+    """A config value for kafka-configs.sh, which needs brackets around lists."""
     return f"[{value}]" if "," in value else value
 
 

@@ -55,7 +55,8 @@ class PreparedOfflineRestore:
 def plan_offline_restore(
     place: SourceRef, entry: BackupEntry, options: OfflineRestoreOptions
 ) -> PreparedOfflineRestore:
-    """Raises UsageError for what the backup does not have, LogDirUnusable for an unusable log directory."""
+    """The plan of a restore. Raises UsageError for what the backup does not have, LogDirUnusable for an unusable log
+    directory."""
     view = view_backup(place, entry)
     chosen = choose(view.record, view.manifest.cut, options.selection)
     if not chosen.logs:

@@ -76,7 +76,8 @@ class KafkaBackupView:
 
 
 def view_backup(place: SourceRef, entry: BackupEntry) -> KafkaBackupView:
-    """Raises Damaged when a part of it is missing, UsageError when it is not a backup of a Kafka cluster."""
+    """Open a backup for a restore. Raises Damaged when a part of it is missing, UsageError when it is not a backup of a
+    Kafka cluster."""
     manifest = manifest_of_cluster(place, entry)
     record = present(read_record(place, manifest), place, entry)
     folded = read_chain(place)

@@ -104,7 +104,7 @@ def _in_both(before: NotedLog, after: NotedLog) -> NotedLog:
 
 
 def read_dataset_document(store: Store) -> DatasetDocument | None:
-    """None if there is none. Raises Damaged, and FormatTooNew for one of a later release."""
+    """The document in a store; None if there is none. Raises Damaged, and FormatTooNew for one of a later release."""
     try:
         data = store.get(DOCUMENT, _LIMIT)
     except (ObjectMissing, StoreLocationMissing):

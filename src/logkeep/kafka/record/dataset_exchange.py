@@ -57,7 +57,7 @@ class ExchangeDocument(msgspec.Struct, frozen=True, kw_only=True, tag="logkeep-e
 
 
 def read_journal(store: Store) -> tuple[ExchangeDocument, ObjectInfo] | None:
-    """None if there is none. Raises Damaged, FormatTooNew."""
+    """The journal and its version in the store; None if there is none. Raises Damaged, FormatTooNew."""
     try:
         data, info = store.get_with_info(JOURNAL, _LIMIT)
     except (ObjectMissing, StoreLocationMissing):

@@ -65,5 +65,5 @@ def put_label(
 
 
 def read_label(place: SourceRef, manifest: Manifest) -> ImportLabel | None:
-    """None: the backup was not imported."""
+    """The label of a backup; None if the backup was not imported."""
     return read_attachment(place, manifest, ROLE, ImportLabel)

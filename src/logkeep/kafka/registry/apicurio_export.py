@@ -68,7 +68,7 @@ class _Rule(msgspec.Struct, rename={"rule": "type"}):
 
 
 def read_export(data: bytes) -> ArchivedRegistry:
-    """Raises InvalidAnswer for anything that is not such an export."""
+    """The registry that an export holds. Raises InvalidAnswer for anything that is not such an export."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if sum(info.file_size for info in archive.infolist()) > _MOST_BYTES:

@@ -54,5 +54,5 @@ def put_registry(
 
 
 def captured_registry(place: SourceRef, manifest: Manifest) -> RegistryDocument | None:
-    """None if the backup was taken without --registry. Raises Damaged."""
+    """The registry that a backup has; None if the backup was taken without --registry. Raises Damaged."""
     return read_attachment(place, manifest, ROLE, RegistryDocument)

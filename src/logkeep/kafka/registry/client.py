@@ -42,7 +42,7 @@ _NO_REGISTRY: Final = "check that --registry is the address of the registry's AP
 
 @dataclass(frozen=True)
 class RegistryAnswer:
-    """One answer."""
+    """One answer of the registry."""
 
     status: int
     kind: str
@@ -56,7 +56,7 @@ class RegistryAnswer:
         return 200 <= self.status < 300
 
     def json(self) -> Any:
-        """Raises InvalidAnswer."""
+        """The JSON of the answer. Raises InvalidAnswer if it is none."""
         try:
             return msgspec.json.decode(self.body)  # unlike json.loads, it refuses texts that cannot be encoded
         except (ValueError, RecursionError) as error:

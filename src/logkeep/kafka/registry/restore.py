@@ -37,7 +37,7 @@ class RestoreWay(StrEnum):
     """How a registry gets its schemas back."""
 
     NOTHING = "nothing"
-    """It has them all."""
+    """Nothing is to be restored: the registry has all schemas."""
     TOPIC = "topic"
     IMPORT = "import"
     API = "api"

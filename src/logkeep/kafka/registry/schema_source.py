@@ -70,7 +70,7 @@ class DirectorySchemas:
 
 
 def read_directory(path: Path) -> DirectorySchemas:
-    """Raises UsageError."""
+    """The schemas in the files of a directory. Raises UsageError."""
     files: dict[int, tuple[str, str]] = {}
     named = []
     try:

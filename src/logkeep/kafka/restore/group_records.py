@@ -43,7 +43,8 @@ class GroupRecordsCheck:
         self._found: dict[tuple[TopicPartition, int], Reason | None] = {}
 
     def check(self, plan: GroupsPlan) -> GroupsPlan:
-        """Raises ClusterUnreachable, ClusterNotReady, NotAuthorised or a StoreError."""
+        """The plan with the doubts about its offsets. Raises ClusterUnreachable, ClusterNotReady, NotAuthorised or a
+        StoreError."""
         archived = {target: topic_id_of(log.log.history) for target, log in self._logs.items()}
         recreated = recreated_logs(archived, self._present)
         if not recreated:

@@ -108,7 +108,8 @@ def prepare(
     *,
     presence: bool = True,
 ) -> PreparedKafkaRestore:
-    """Raises what makes a plan impossible; what only forbids to carry it out is among the refusals.
+    """Everything that a run starts with. Raises what makes a plan impossible; what only forbids to carry it out is
+    among the refusals.
 
     Without `presence` lost objects are not checked in advance: the tasks will find them.
     """

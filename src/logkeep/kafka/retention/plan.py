@@ -105,7 +105,7 @@ class TopicTrim:
 
 @dataclass(frozen=True)
 class TrimPlan:
-    """From which positions on backups before `before` have these logs."""
+    """The plan of a trim: backups before `before` begin at `floors` in these logs."""
 
     before: int
     floors: Mapping[LogName, int]
@@ -170,7 +170,8 @@ def _seen_guarantees(facts: ArchiveFacts, topic: TopicId) -> list[SeenGuarantee]
 
 
 def _recorded(backup: BackupFacts, topic: TopicId) -> Guarantee | None:
-    """None: the backup is without this topic. One that cannot be read may have had it."""
+    """The guarantee that a backup recorded; None: it does not have the topic. A backup that cannot be read may have had
+    it, without a limit."""
     return Guarantee() if backup.guarantees is None else backup.guarantees.get(topic)
 
 

@@ -73,7 +73,8 @@ class FoundRecords:
 
 
 def find_records(view: KafkaBackupView, asked: RecordQuestion, counters: ScanCounters) -> FoundRecords:
-    """Raises UsageError for a topic or partition that is not there, Damaged, or a StoreError."""
+    """The records that a question selects. Raises UsageError for a topic or partition that is not there, Damaged, or a
+    StoreError."""
     ranges = list(plan_scan(view, asked.selection))
     there = len(selected_cuts(view, ScanSelection(topics=(asked.topic,))))
     hashed_to = _hashed_to(view, asked)

@@ -92,7 +92,7 @@ class TableOptions:
 
 
 def parse_options(options: Mapping[str, str]) -> TableOptions:
-    """Raises UsageError."""
+    """Parse the options of a query. Raises UsageError."""
     given = {name.lower(): value for name, value in options.items()}
     isolation = _isolation(given)
     known = {name.lower(): name for name in (*_OWN, *_OF_KAFKA, *_NO_EFFECT)}

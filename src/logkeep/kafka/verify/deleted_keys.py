@@ -33,7 +33,7 @@ from logkeep.repository.verify.checks import EVERYTHING
 from logkeep.repository.verify.run import BackupToCheck
 
 _NAMED_KEYS = 5
-"""In the text of a finding; the report lists more."""
+"""How many keys the text of a finding names; the report lists more."""
 
 
 def logs_with_keys(asked: BackupToCheck, states: Mapping[LogName, LiveState]) -> dict[LogName, LiveState]:
@@ -101,7 +101,7 @@ def _tombstones_last(times: DeletionTimes, found: KeysFound) -> bool:
 
 
 def findings_of(found: KeysFound, *, before_cut: bool) -> list[Finding]:
-    """Pure."""
+    """The findings about one compared log. Pure."""
     where = str(found.log)
     if problem := found.problem or found.later_problem:
         compared = "live log" if found.problem and found.compared else "keys that are live"

@@ -84,7 +84,7 @@ class Decoded:
 
     pieces: list[SegmentRange]
     taken: list[SegmentRange]
-    """Those in the sample whose objects exist."""
+    """The pieces in the sample whose objects exist."""
     digests: dict[str, str]
 
 

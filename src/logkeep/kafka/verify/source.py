@@ -168,7 +168,7 @@ class _FoldedLogs:
     logs: frozenset[LogName]
     units: tuple[FoldedCompareUnit, ...]
     sampled: tuple[LogName, ...]
-    """Those of which not every object was read."""
+    """The logs of which not every object was read."""
 
 
 def _folded_units(

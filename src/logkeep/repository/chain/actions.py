@@ -144,7 +144,7 @@ class BuriedLog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     log: LogName
     object: ObjectRef
     offsets: Position
-    """How many."""
+    """How many offsets it has."""
 
 
 class BuryAction(msgspec.Struct, frozen=True, tag="bury", tag_field="kind", forbid_unknown_fields=True):
@@ -163,7 +163,7 @@ class TrimmedTopic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     history: str
     below: tuple[tuple[Position, Position], ...]
-    """Partition and position."""
+    """Pairs of a partition and a position."""
 
     def floors(self) -> dict[LogName, int]:
         return {LogName(self.collection, self.name, self.history, number): below for number, below in self.below}
@@ -195,7 +195,7 @@ class JoinedBurial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The greatest `first` of the joined burials."""
     buried: BuriedLog
     instead_of: tuple[Token, ...]
-    """Their objects."""
+    """The tokens of the objects that it replaces."""
 
 
 class JoinBurialsAction(msgspec.Struct, frozen=True, tag="join-burials", tag_field="kind", forbid_unknown_fields=True):

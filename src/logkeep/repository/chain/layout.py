@@ -367,7 +367,7 @@ class VerificationName(NamedTuple):
 
 
 def verified(name: str) -> VerificationName | None:
-    """None for a name that no release writes, also one with an impossible date."""
+    """Parse the name of a verification; None for a name that no release writes, also one with an impossible date."""
     match = _VERIFICATION.fullmatch(name)
     if match is None:
         return None

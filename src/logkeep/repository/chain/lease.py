@@ -194,9 +194,9 @@ class Lease:
                 raise
 
     def _expiry(self, found: LeaseDocument) -> str:
-        """By the later of two times: the clock of this host, and the acquisition with what was counted since. A clock
-        that is set back makes no lease of a live run look expired, and one that was ahead for a while keeps it no
-        longer once it is right again."""
+        """The new expiry. It counts from the later of two times: the clock of this host, and the acquisition plus the
+        seconds counted since. So a clock that is set back does not make the lease of a live run look expired, and a
+        clock that was ahead for a while does not keep it for longer once it is right again."""
         counted = self._acquired + timedelta(seconds=self._monotonic() - self._began_s)
         expires = rfc3339(max(self._clock(), counted) + self._ttl)
         # Waiting processes see a renewal by its version, which may be a hash of the bytes.

@@ -68,7 +68,7 @@ class RestoreTargetRef(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     cluster_id: str
     name: str = ""
-    """For display."""
+    """The name of the target, for display."""
 
 
 WITH_BURIED: Final = 3

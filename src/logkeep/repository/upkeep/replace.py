@@ -35,7 +35,7 @@ class ServedRows:
     parts: Mapping[str, tuple[PartRef, SegmentTable]]
     starts: Mapping[LogName, Sequence[int]]
     readers: Mapping[str, Sequence[Mapping[LogName, Range]]]
-    """By part: the cuts of the backups that use it."""
+    """The cuts of the backups that use each part, by part."""
 
     def rows(self, below_bytes: int) -> list[Segment]:
         """All rows that a backup needs, of logs with at least two objects smaller than this."""

@@ -114,7 +114,7 @@ def _check_report(outcome: CheckOutcome) -> ProbeCheck:
 
 
 def _network_address(store: Store) -> Address | None:
-    """None for a directory, and for a store in memory."""
+    """The address of a store in a network; None for a directory, and for a store in memory."""
     try:
         address = parse_address(store.url)
     except LogkeepError:

@@ -41,9 +41,9 @@ class ArchiveProgress:
     """How far the newest history of each log is archived."""
 
     reached: Mapping[TopicPartition, ArchivedReach]
-    """By the last backup; from its beginning, for a history that an interrupted run began since."""
+    """How far the last backup archived each log. A history that an interrupted run began since has only its start."""
     furthest: Mapping[TopicPartition, ArchivedReach]
-    """By the last backup and an interrupted run since."""
+    """How far the last backup and an interrupted run after it archived each log."""
 
 
 def archive_progress(

@@ -150,7 +150,7 @@ def compare_headers(archived: LastBatch, found: LeaderBatch, *, compacted: bool)
 
 
 def compare_bodies(archived: Bodies | None, found: Bodies | None) -> PastVerdict:
-    """None: the records of that side cannot be read."""
+    """Compare the records of two batches. None: the records of that side cannot be read."""
     if archived is None or found is None:
         return PastVerdict.UNDECIDED
     common = archived.keys() & found.keys()

@@ -70,7 +70,7 @@ def _now(unit: CopyUnit) -> ClockTime | None:
 
 @contextmanager
 def _space_freed(jobs: Sequence[RangeJob]) -> Iterator[None]:
-    """In a full store, delete what this attempt has stored: without a receipt no other attempt uses it."""
+    """If the store is full, delete what this attempt has stored: without a receipt no other attempt uses it."""
     try:
         yield
     except StoreFull:

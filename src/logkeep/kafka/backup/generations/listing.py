@@ -133,7 +133,7 @@ class NewGenerations:
 def plan_new(
     place: SourceRef, folded: Folded, named: Collection[str], selects: TopicFilter, tokens: Iterator[str]
 ) -> NewGenerations:
-    """Raises UsageError if no topic is selected, or none of them is compacted."""
+    """The catch-ups to begin. Raises UsageError if no topic is selected, or if none of them is compacted."""
     manifest, record = newest_record(place, folded)
     chosen = [t.name for t in record.topics if selects(t.name, t.internal)]
     if not chosen:

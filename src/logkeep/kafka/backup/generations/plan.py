@@ -135,7 +135,7 @@ def new_catch_up(folded: Folded, topic: str, logs: Sequence[LogName], token: str
 def ended_catch_ups(
     catch_ups: Iterable[CatchUp], facts: Facts, reached: Reached, broken: Iterable[BrokenLog]
 ) -> list[EndedCatchUp]:
-    """Those that cannot become active any more. A topic that this run does not select keeps its catch-up."""
+    """The catch-ups that cannot become active any more. A topic that this run does not select keeps its catch-up."""
     lost = {b.log.topic for b in broken}
     found = [(each, _end(each, facts, reached, lost)) for each in catch_ups]
     return [EndedCatchUp(each.token, reason) for each, reason in found if reason]
@@ -195,9 +195,11 @@ def planned_bytes(topic: str, plan: Plan) -> int:
 
 
 def ready_to_switch(left: Sequence[tuple[CaughtUp, int]], share_bytes: int) -> list[CaughtUp]:
-    """In the order in which they began, as long as what is left of them fits into one share together.
+    """The catch-ups that become active: in the order in which they began, as long as all that is left of them together
+    fits into one share.
 
-    `left`: beyond what the round copies anyway. It copies the end of the new generation in place of the active one's.
+    `left`: what is left of each, beyond what the round copies anyway: it copies the end of the new generation in place
+    of the end of the active one.
     """
     ready, total = list[CaughtUp](), 0
     for each, size_bytes in left:
@@ -233,8 +235,8 @@ def with_retention(result: CopyResult, retention_ms: int) -> CopyResult:
 
 
 def gaps_in_cut(gaps: Iterable[KnownGap], cut: Iterable[LogCut], topics: Collection[str]) -> tuple[KnownGap, ...]:
-    """Without gaps of these topics below the log start: retention removed them from the topic too, between two shares
-    of a catch-up."""
+    """The gaps without those of these topics below the log start: between two shares of a catch-up, retention removed
+    these offsets from the topic too."""
     starts = {c.log: c.start for c in cut if c.log.name in topics}
     return tuple(gap for gap in gaps if gap.end > starts.get(gap.log, 0))
 

@@ -29,7 +29,7 @@ class Pems(NamedTuple):
 
 
 def tls_context(settings: ClientSettings) -> ssl.SSLContext:
-    """Raises `TlsFailed` or `ConfigError` if a store cannot be used."""
+    """A context that verifies servers. Raises `TlsFailed` or `ConfigError` if a store cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if settings.trust is None:

@@ -47,7 +47,7 @@ class BackupSource:
 
     @classmethod
     def of(cls, view: KafkaBackupView, wanted: ExportSelection, isolation: ScanIsolation) -> "BackupSource":
-        """Raises UsageError if nothing is selected."""
+        """A backup as a source. Raises UsageError if nothing is selected."""
         return cls(*read_backup(view, wanted, isolation), view)
 
     def records(self, logs: tuple[LogToExport, ...], engine: Engine, units: int) -> BackupRecords:

@@ -35,7 +35,7 @@ class SurveyLog(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     end: int
     segments: tuple[Segment, ...]
-    """In order."""
+    """The segments that overlap `[start, end)`, in order."""
     until_ms: int | None = None
     """End before the first record with this time or a later one."""
     by_record: bool = False

@@ -189,7 +189,7 @@ def _refuse_clashes(names: Mapping[str, str]) -> None:
 
 
 def partition_ranges(texts: Sequence[str], names: Mapping[str, str]) -> dict[str, list[range]]:
-    """By topic, `""` for all of them."""
+    """The ranges of partitions by topic; `""` stands for all topics."""
     found: dict[str, list[range]] = {}
     for text in texts:
         topic, _, numbers = text.rpartition(":")

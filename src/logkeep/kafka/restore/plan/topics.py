@@ -44,7 +44,7 @@ _OLD_TIME_LIMIT = "message.timestamp.difference.max.ms"
 
 TIERING = ("remote.", "local.retention.")
 THROTTLES = frozenset({"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"})
-"""They name brokers of the source during a reassignment."""
+"""Configs that name brokers of the source during a reassignment: they are not restored."""
 
 
 def while_restoring(
