@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from logkeep.errors import BackupFailed, ClusterNotReady, NotAuthorised
-from logkeep.kafka.backup.claims import join
+from logkeep.kafka.backup.claims import join_claims
 from logkeep.kafka.backup.plan import REMOVED_MEANWHILE, Plan, history_of
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult, result_of
 from logkeep.kafka.client.topology import Topic
@@ -132,7 +132,7 @@ def refuse_failures(results: Iterable[CopyResult]) -> None:
 def assemble(plan: Plan, results: Iterable[CopyResult], postponed: Collection[LogName] = ()) -> Assembled:
     """Join the claims of all units and find what is missing; without the logs that are `postponed` to another round."""
     done = list(results)
-    joined = [j for j in join(done) if j.log not in postponed]
+    joined = [j for j in join_claims(done) if j.log not in postponed]
     deleted = {r.log for r in deleted_logs(done)}
     gaps = [
         KnownGap(j.log, gap.start, gap.end, _DELETED if j.log in deleted else REMOVED_MEANWHILE)

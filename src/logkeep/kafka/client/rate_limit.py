@@ -38,7 +38,7 @@ def share(bytes_per_s: int | None, tasks: int) -> int:
     return max(bytes_per_s // max(tasks, 1), 1) if bytes_per_s else 0
 
 
-def paced(limits: FetchLimits) -> FetchLimits:
+def with_short_replies(limits: FetchLimits) -> FetchLimits:
     """The same limits; with a rate, a reply has at most about one second's bytes, so that pauses stay short. A broker
     never cuts a batch, however large it is."""
     if not limits.bytes_per_s:

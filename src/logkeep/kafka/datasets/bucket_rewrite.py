@@ -17,7 +17,7 @@ import msgspec
 
 from logkeep.errors import Damaged, Locked, ObjectMissing, StoreDenied
 from logkeep.kafka.datasets.documents import put_document, read_document, with_topics
-from logkeep.kafka.datasets.held_journal import HeldJournal, abandoned, kept
+from logkeep.kafka.datasets.held_journal import HeldJournal, is_abandoned, renew_journal
 from logkeep.kafka.datasets.target import DatasetTarget, writes_meanwhile
 from logkeep.kafka.datasets.values import ExportedLog
 from logkeep.kafka.record.dataset_document import DatasetDocument
@@ -70,20 +70,20 @@ def exchanged_now(target: DatasetTarget) -> Locked | None:
 
 
 @contextmanager
-def held(target: DatasetTarget) -> Iterator[HeldJournal]:
+def hold_journal(target: DatasetTarget) -> Iterator[HeldJournal]:
     """Take the journal of a bucket; continue or undo what a killed run left. Raises Locked if its owner is alive."""
     run, found = random_token(), read_journal(target.store)
     own = ExchangeDocument(state=ExchangeState.WRITING, run=run, owner=this_process(run), topics=(), prefixes=())
     if found is None or found[0].state is ExchangeState.IDLE:
-        with kept(HeldJournal(target.store, own, found[1] if found else None)) as journal:
+        with renew_journal(HeldJournal(target.store, own, found[1] if found else None)) as journal:
             yield journal
         return
     document, info = found
-    if not abandoned(target.store, document, info):
+    if not is_abandoned(target.store, document, info):
         raise exchange_under_way(document, target.url)
     state = document.state if document.state is ExchangeState.EXCHANGING else ExchangeState.REMOVING
     taken = msgspec.structs.replace(document, state=state, owner=own.owner, released=False, renewals=0)
-    with kept(HeldJournal(target.store, taken, info)) as journal:
+    with renew_journal(HeldJournal(target.store, taken, info)) as journal:
         checked = journal.checked(target)
         if state is ExchangeState.EXCHANGING:
             _exchange(checked, journal)

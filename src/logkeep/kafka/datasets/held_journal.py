@@ -127,7 +127,7 @@ class HeldJournal:
 
 
 @contextmanager
-def kept(journal: HeldJournal) -> Iterator[HeldJournal]:
+def renew_journal(journal: HeldJournal) -> Iterator[HeldJournal]:
     """Renew the journal in the background. At the end its state becomes `idle`; if the block fails, it is released."""
     try:
         with Renewal(journal.renew, _RENEWED_EVERY_S):
@@ -139,7 +139,7 @@ def kept(journal: HeldJournal) -> Iterator[HeldJournal]:
         raise
 
 
-def abandoned(store: Store, document: ExchangeDocument, info: ObjectInfo) -> bool:
+def is_abandoned(store: Store, document: ExchangeDocument, info: ObjectInfo) -> bool:
     here = this_process(random_token())
     if document.released or is_dead(document.owner, here) or same_process(document.owner, here):
         return True

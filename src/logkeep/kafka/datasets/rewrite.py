@@ -40,7 +40,7 @@ class Rewrite(Protocol):
         """Exchange them with the old ones, and put the document in place of the one that the run has begun with."""
 
 
-def rewriting(held: HeldDataset, topics: Sequence[str], root: Callable[[str], str], read_back: ReadBack) -> Rewrite:
+def begin_rewrite(held: HeldDataset, topics: Sequence[str], root: Callable[[str], str], read_back: ReadBack) -> Rewrite:
     """The rewrite of these topics; without topics, nothing is rewritten. `root` returns the prefix of a topic."""
     prefixes = [root(topic) for topic in topics]
     if not topics:

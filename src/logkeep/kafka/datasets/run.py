@@ -11,7 +11,7 @@ from typing import Protocol
 
 from logkeep.errors import StoreLocationMissing, TargetUnsafe
 from logkeep.kafka.datasets.bucket_rewrite import ReadBack, exchanged_now
-from logkeep.kafka.datasets.dataset_lock import HeldDataset, locked
+from logkeep.kafka.datasets.dataset_lock import HeldDataset, lock_dataset
 from logkeep.kafka.datasets.deletion_rule import JudgedExport, judge_export, unproven_findings
 from logkeep.kafka.datasets.documents import (
     begun_document,
@@ -35,9 +35,9 @@ from logkeep.kafka.datasets.plan import (
     refuse_partial_rewrites,
     refuse_unknown_rewrites,
 )
-from logkeep.kafka.datasets.rewrite import Rewrite, remove_rewritten, rewriting
+from logkeep.kafka.datasets.rewrite import Rewrite, begin_rewrite, remove_rewritten
 from logkeep.kafka.datasets.target import DatasetTarget
-from logkeep.kafka.datasets.units import bundled
+from logkeep.kafka.datasets.units import divide_into_units
 from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, ExportResult, LogToExport
 from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, NotedLog
 from logkeep.kafka.record.dataset_version import FOLDER
@@ -161,7 +161,7 @@ class DatasetExport:
         if exchanged_now(self.target) is None:
             self._prepared(source)  # refuses before anything is created
         self.create()
-        with locked(self.target) as held:
+        with lock_dataset(self.target) as held:
             remove_rewritten(self.target)
             prepared = self._prepared(source)
             if prepared.dropped:
@@ -169,7 +169,7 @@ class DatasetExport:
             begun = self._begun(prepared)
             put_document(held.target, begun)
             topics = sorted({each.log.topic for each in prepared.plan.logs} & set(self.options.rewrite))
-            rewrite = rewriting(held, topics, self.form.root, self.read_back)
+            rewrite = begin_rewrite(held, topics, self.form.root, self.read_back)
             done = self._write(source, prepared, engine_for, rewrite, held)
             document, ended = self._noted_down(source, prepared, done)
             rewrite.finish(tuple(done.values()), document, begun)
@@ -222,7 +222,7 @@ class DatasetExport:
     ) -> dict[DatasetLog, ExportedLog]:
         if not logs:
             return {}
-        engine, parts = engine_for(sum(each.size_bytes for each in logs)), bundled(logs)
+        engine, parts = engine_for(sum(each.size_bytes for each in logs)), divide_into_units(logs)
         units = [
             ExportUnit(target, self.options.format, self.options.files, source.records(part, engine, len(parts)), part)
             for part in parts

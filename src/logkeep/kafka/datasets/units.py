@@ -8,7 +8,7 @@ UNIT_BYTES = 128 << 20
 UNIT_LOGS = 200
 
 
-def bundled(logs: Sequence[LogToExport]) -> list[tuple[LogToExport, ...]]:
+def divide_into_units(logs: Sequence[LogToExport]) -> list[tuple[LogToExport, ...]]:
     """The logs in units, in order of broker, topic and partition. A log is never divided: its records are written in
     order."""
     found: list[tuple[LogToExport, ...]] = []

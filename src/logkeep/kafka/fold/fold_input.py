@@ -199,7 +199,7 @@ class CollectedRows:
 
 
 @contextlib.contextmanager
-def collected(archived: FoldInput, row_maker: RowMaker, slices: int) -> Iterator[CollectedRows]:
+def collect_rows(archived: FoldInput, row_maker: RowMaker, slices: int) -> Iterator[CollectedRows]:
     """Decode every record. Raises Damaged with the object's name."""
     with contextlib.closing(RowSlices(slices, ROW)) as kept:
         found, undecided, first = CollectedRows(kept), list[tuple[Longs, Longs]](), 0

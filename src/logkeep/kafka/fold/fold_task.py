@@ -18,7 +18,7 @@ from logkeep.kafka.fold.fold_input import (
     FoldSurvey,
     NotFoldable,
     RowMaker,
-    collected,
+    collect_rows,
     survey_log,
 )
 from logkeep.kafka.fold.rewrite import LogRewriter
@@ -53,7 +53,7 @@ def _fold(unit: FoldUnit, progress: Progress, tokens: TokenSource) -> FoldOutcom
     if survey.transactions.any and not unit.proven:
         raise NotFoldable(UNPROVEN)
     kept = KeptRecords(survey.batch_records)
-    with collected(archived, _row_maker(unit, survey, 0), _slices(unit)) as found:
+    with collect_rows(archived, _row_maker(unit, survey, 0), _slices(unit)) as found:
         collisions, latest = _decide(unit, found, kept)
         before = _log_sum(unit.rows, found, latest)
     _drop_aborted(FoldInput(unit.place, unit.rows, _silent), survey, kept)
@@ -147,5 +147,5 @@ def _read_back(unit: FoldUnit, before: FoldSurvey, replaced: dict[str, Segment])
     rows = [replaced.get(row.token, row) for row in unit.rows]
     archived = FoldInput(unit.place, rows, _silent)
     survey = survey_log(archived, unit.barriers, None) if before.transactions.any else before
-    with collected(archived, _row_maker(unit, survey, 3), _slices(unit)) as found:
+    with collect_rows(archived, _row_maker(unit, survey, 3), _slices(unit)) as found:
         return _log_sum(rows, found, found.sums(unit.barriers, values_only=unit.tombstones is not None))

@@ -25,7 +25,7 @@ from logkeep.kafka.fold.plan import (
     plan_fold,
 )
 from logkeep.kafka.fold.units import FoldOutcome, FoldUnit, LogSum
-from logkeep.kafka.record.stored_record import present, read_record
+from logkeep.kafka.record.stored_record import read_record, require_record
 from logkeep.kafka.record.unproven_deletions import untimed
 from logkeep.model.segments import LogName
 from logkeep.model.time import Clock, TokenSource
@@ -146,7 +146,7 @@ def read_kept(place: SourceRef, folded: Folded) -> list[KeptBackup]:
 
     def read(entry: BackupEntry) -> KeptBackup:
         manifest = read_manifest(place, entry)
-        record = present(read_record(place, manifest), place, entry)
+        record = require_record(read_record(place, manifest), place, entry)
         dense = dense_logs(rows_of(reader, manifest, served_parts(manifest, folded))) if untimed(record) else ()
         return KeptBackup(manifest, record, dense)
 

@@ -5,7 +5,7 @@ import msgspec
 from logkeep.formats.kafka.internal_topics.coordinator_records import DECODED_TOPICS
 from logkeep.kafka.group_history.run import ArchivedGroups
 from logkeep.kafka.record.documents import ROLE, ClusterRecord
-from logkeep.kafka.record.stored_record import manifest_of_cluster, present
+from logkeep.kafka.record.stored_record import manifest_of_cluster, require_record
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import EngineFor
 from logkeep.repository.backups.attachments import read_attachment
@@ -18,7 +18,7 @@ from logkeep.repository.chain.fold import BackupEntry, Folded
 def archived_groups(place: SourceRef, folded: Folded, entry: BackupEntry, engine: EngineFor) -> ArchivedGroups:
     """The groups of a backup. Raises Damaged, and UsageError if it is not a backup of a Kafka cluster."""
     manifest = manifest_of_cluster(place, entry)
-    record = present(read_attachment(place, manifest, ROLE, ClusterRecord), place, entry)
+    record = require_record(read_attachment(place, manifest, ROLE, ClusterRecord), place, entry)
     cuts = tuple(c for c in manifest.cut if c.log.name in DECODED_TOPICS)
     only = msgspec.structs.replace(manifest, cut=cuts)
     segments: dict[LogName, list[Segment]] = {}

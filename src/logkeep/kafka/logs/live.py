@@ -23,7 +23,7 @@ from logkeep.kafka.client.fetch import (
     encode,
     parse,
 )
-from logkeep.kafka.client.rate_limit import RateLimiter, paced
+from logkeep.kafka.client.rate_limit import RateLimiter, with_short_replies
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.brokers import Brokers, Leader
 from logkeep.kafka.logs.lost_offset import Cause, LogPosition, explain
@@ -61,7 +61,7 @@ class LiveLogs:
     def __init__(
         self, brokers: Brokers, broker: int, limits: FetchLimits, backoff: ProgressBackoff, lanes: int = 1
     ) -> None:
-        self._brokers, self._limits, self._backoff, self._lanes = brokers, paced(limits), backoff, lanes
+        self._brokers, self._limits, self._backoff, self._lanes = brokers, with_short_replies(limits), backoff, lanes
         self._limiter = RateLimiter(limits.bytes_per_s, backoff.pause, backoff.clock)
         self._leader = Leader(broker, -1)
         self._connections: dict[tuple[int, int], FetchConnection] = {}

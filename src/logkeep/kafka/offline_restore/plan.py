@@ -36,7 +36,7 @@ from logkeep.kafka.offline_restore.values import (
 from logkeep.kafka.record.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.record.topic_sets import topic_sets, torn_sets
 from logkeep.kafka.restore.plan.folded_points import refuse_folded_points
-from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs, choose
+from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs, select_logs
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
@@ -58,7 +58,7 @@ def plan_offline_restore(
     """The plan of a restore. Raises UsageError for what the backup does not have, LogDirUnusable for an unusable log
     directory."""
     view = view_backup(place, entry)
-    chosen = choose(view.record, view.manifest.cut, options.selection)
+    chosen = select_logs(view.record, view.manifest.cut, options.selection)
     if not chosen.logs:
         raise UsageError("no topic is left to restore", remedy="internal topics are never restored")
     ranges = _ranges(chosen, options)

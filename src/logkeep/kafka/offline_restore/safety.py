@@ -22,7 +22,7 @@ from logkeep.model.shell_words import shell_word
 _MOST_NAMED = 5
 
 
-def check(plan: OfflineRestorePlan, options: OfflineRestoreOptions) -> None:
+def check_directories(plan: OfflineRestorePlan, options: OfflineRestoreOptions) -> None:
     """Raises TargetUnsafe before anything is changed."""
     if plan.elsewhere and not (options.here_only and plan.logs):
         raise TargetUnsafe(

@@ -61,14 +61,14 @@ def _failed(path: Path, what: str) -> RestoreFailed:
     return RestoreFailed(what, subject=str(path), remedy=remedy)
 
 
-def make(root: Folder, directory: Folder, name: str) -> Folder:
+def make_staged(root: Folder, directory: Folder, name: str) -> Folder:
     """Create the staged directory with the topic id, the owner and the rights of the old one."""
     with failing_at(root.path / name):
         root.make_folder(name)
         known = os.fstat(directory.descriptor)
         _existing(root, name).set_owner(known.st_uid, known.st_gid, stat.S_IMODE(known.st_mode))
         staged = _existing(root, name)  # opened again, because its owner may have changed: that user works in it
-        put(staged, METADATA, read_small(directory, METADATA), like=metadata_status(directory))
+        put_file(staged, METADATA, read_small(directory, METADATA), like=metadata_status(directory))
     return staged
 
 
@@ -80,7 +80,7 @@ def metadata_status(directory: Folder) -> os.stat_result:
     return found
 
 
-def put(staged: Folder, name: str, data: bytes, like: os.stat_result) -> None:
+def put_file(staged: Folder, name: str, data: bytes, like: os.stat_result) -> None:
     """Write a small file and sync it."""
     with failing_at(staged.path / name):
         file = staged.create(name)

@@ -19,9 +19,9 @@ from logkeep.kafka.offline_restore.ownership_note import NOTE, OwnershipNote, en
 from logkeep.kafka.offline_restore.proof import prove
 from logkeep.kafka.offline_restore.staging import (
     discard,
-    make,
+    make_staged,
     metadata_status,
-    put,
+    put_file,
     put_in_place,
     recover_directory,
     staged_name,
@@ -57,9 +57,9 @@ def _prove_again(unit: OfflineUnit, directory: Folder, progress: Progress) -> Lo
 
 def _restore(unit: OfflineUnit, root: Folder, directory: Folder, progress: Progress) -> LogWritten:
     planned, like = unit.planned, metadata_status(directory)
-    staged = make(root, directory, staged_name(planned.topic, planned.partition, random_token()))
+    staged = make_staged(root, directory, staged_name(planned.topic, planned.partition, random_token()))
     note = _write(unit, staged, like, progress)
-    put(staged, NOTE, encoded(note), like)
+    put_file(staged, NOTE, encoded(note), like)
     problem = prove(staged, note.files, progress)
     if problem:
         return _failed(unit, f"the written files do not read back: {problem}")

@@ -8,7 +8,7 @@ from logkeep.errors import Damaged, UsageError
 from logkeep.kafka.record.documents import ClusterRecord
 from logkeep.kafka.record.folded_over import folded_over_remedy, folded_over_text, known_folds
 from logkeep.kafka.record.lost_burials import LOST_BURIAL, LOST_BURIAL_REMEDY, lost_burials
-from logkeep.kafka.record.stored_record import manifest_of_cluster, present, read_record
+from logkeep.kafka.record.stored_record import manifest_of_cluster, read_record, require_record
 from logkeep.kafka.record.unproven_deletions import deletion_findings
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
@@ -79,7 +79,7 @@ def view_backup(place: SourceRef, entry: BackupEntry) -> KafkaBackupView:
     """Open a backup for a restore. Raises Damaged when a part of it is missing, UsageError when it is not a backup of a
     Kafka cluster."""
     manifest = manifest_of_cluster(place, entry)
-    record = present(read_record(place, manifest), place, entry)
+    record = require_record(read_record(place, manifest), place, entry)
     folded = read_chain(place)
     rows = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
     burials = burials_by_log(folded, entry.id, [c.log for c in manifest.cut])

@@ -47,7 +47,7 @@ def manifest_of_cluster(place: SourceRef, entry: BackupEntry) -> Manifest:
     return manifest
 
 
-def present(record: ClusterRecord | None, place: SourceRef, entry: BackupEntry) -> ClusterRecord:
+def require_record(record: ClusterRecord | None, place: SourceRef, entry: BackupEntry) -> ClusterRecord:
     """The record of a backup that must have one. Raises Damaged."""
     if record is None:
         raise Damaged("the backup has no record of its cluster", subject=f"{place.source} {entry.id}")

@@ -20,7 +20,7 @@ from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.kafka.restore.facts.neighbour_records import archived_around, live_around
 from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan.group_offsets import Reason
-from logkeep.kafka.restore.plan.group_records import KeptOffsets, doubt, recreated_logs, with_doubts
+from logkeep.kafka.restore.plan.group_records import KeptOffsets, find_doubt, recreated_logs, with_doubts
 from logkeep.kafka.restore.plan.groups import GroupsPlan
 from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs
 from logkeep.kafka.restore.plan.values import RestorePlan
@@ -72,7 +72,7 @@ class GroupRecordsCheck:
         topic_id = UUID(hex=self._present[target.topic])
         whole = LiveRange(target.topic, topic_id, target.partition, bounds.start, bounds.high_watermark)
         live = live_around(logs, whole, found.leader, at, archived.below)
-        return doubt(archived, live, bounds.start, bounds.high_watermark)
+        return find_doubt(archived, live, bounds.start, bounds.high_watermark)
 
     @cached_property
     def _bounds(self) -> Mapping[TopicPartition, LogBounds]:

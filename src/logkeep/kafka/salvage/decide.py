@@ -22,7 +22,7 @@ from logkeep.kafka.disks.scan_results import ReplicaScan
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.record.history_names import topic_id_of
-from logkeep.kafka.salvage.replicas import MergedReplicas, choose
+from logkeep.kafka.salvage.replicas import MergedReplicas, merge_replicas
 from logkeep.model.findings import Finding, Severity
 
 NOWHERE = DivergingEpoch(-1, -1)
@@ -43,7 +43,7 @@ class FoundLog:
 
     @cached_property
     def choice(self) -> MergedReplicas:
-        return choose(self.scans, compacted=self.compacted)
+        return merge_replicas(self.scans, compacted=self.compacted)
 
     @property
     def taken(self) -> ReplicaScan:

@@ -151,7 +151,7 @@ def topic_records(facts: Facts, image: ClusterImage | None, carried: CarriedOver
     return tuple(found)
 
 
-def merged(topics: Sequence[Topic], carried: Sequence[Topic]) -> list[Topic]:
+def merge_topics(topics: Sequence[Topic], carried: Sequence[Topic]) -> list[Topic]:
     """Topics with their found and their carried partitions."""
     found = {t.name: t for t in topics}
     for topic in carried:

@@ -21,7 +21,7 @@ from logkeep.kafka.record.contents import METADATA_MISSING
 from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord, reached_in
 from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.kafka.salvage.decide import FoundLog, LogDecision, decide
-from logkeep.kafka.salvage.facts import CarriedOver, carried_over, carried_topics, facts_of, merged
+from logkeep.kafka.salvage.facts import CarriedOver, carried_over, carried_topics, facts_of, merge_topics
 from logkeep.kafka.salvage.findings import INCOMPLETE, copy_findings, group_findings, history_findings, tier_findings
 from logkeep.kafka.salvage.groups_task import FoundGroup, PositionsUnit, SalvagedGroups, read_positions
 from logkeep.kafka.salvage.inventory import Inventory, missing_partitions, take_inventory
@@ -84,7 +84,7 @@ def plan_salvage(
     carried = carried_over(
         last, inventory.topics, image, groups_known=not any(f.code == INCOMPLETE for f in about_groups)
     )
-    everything = merged(inventory.topics, carried_topics(carried))
+    everything = merge_topics(inventory.topics, carried_topics(carried))
     chosen = choose_topics(everything, options.include, options.exclude, internal=options.internal)
     names = {t.name for t in chosen}
     here = [t for t in inventory.topics if t.name in names]

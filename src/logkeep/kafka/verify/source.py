@@ -36,7 +36,7 @@ from logkeep.kafka.verify.deleted_keys import deleted_keys, logs_with_keys
 from logkeep.kafka.verify.findings import NOT_COMPARED, not_compared
 from logkeep.kafka.verify.folded_source import FoldedCompareUnit, compare_folded
 from logkeep.kafka.verify.live_source import LiveSource, LiveState
-from logkeep.kafka.verify.records import Decoded, SegmentRange, bounded, decode_backup, log_digests
+from logkeep.kafka.verify.records import Decoded, SegmentRange, bounded_lists, decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName
@@ -223,7 +223,7 @@ def _units(
         if state is not None and piece.end > state.start:
             by_broker[state.broker].append(LivePiece(piece, state.topic_id, state.start))
     for broker, wanted in sorted(by_broker.items()):
-        for unit in bounded(wanted, lambda each: each.piece.segment.stored_bytes, _UNIT_PIECES):
+        for unit in bounded_lists(wanted, lambda each: each.piece.segment.stored_bytes, _UNIT_PIECES):
             yield CompareUnit(asked.place.store, brokers, broker, unit)
 
 

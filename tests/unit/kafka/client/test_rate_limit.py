@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from logkeep.errors import ClusterNotReady
 from logkeep.kafka.client.fetch import FetchLimits
-from logkeep.kafka.client.rate_limit import BURST_S, LEAST_REPLY_BYTES, FetchRate, RateLimiter, paced, share
+from logkeep.kafka.client.rate_limit import (
+    BURST_S,
+    LEAST_REPLY_BYTES,
+    FetchRate,
+    RateLimiter,
+    share,
+    with_short_replies,
+)
 
 
 class Clock:
@@ -84,4 +91,4 @@ def test_tasks_share_a_limit(limit: int | None, tasks: int, each: int) -> None:
     ("rate", "reply"), [(0, 8 << 20), (1, LEAST_REPLY_BYTES), (1_000_000, 1_000_000), (10**9, 8 << 20)]
 )
 def test_replies_fit_the_rate(rate: int, reply: int) -> None:
-    assert paced(FetchLimits(bytes_per_s=rate)).max_bytes == reply
+    assert with_short_replies(FetchLimits(bytes_per_s=rate)).max_bytes == reply

@@ -86,7 +86,7 @@ def _outside(cluster: Cluster, wanted: Wanted) -> dict[TopicPartition, FetchedBa
     }
 
 
-def bundled(wanted: Wanted, logs: Sequence[TopicPartition]) -> Iterator[list[TopicPartition]]:
+def divide_into_requests(wanted: Wanted, logs: Sequence[TopicPartition]) -> Iterator[list[TopicPartition]]:
     """Pure: the logs of one leader, as requests of limited size."""
     bundle, size = list[TopicPartition](), 0
     for log in sorted(logs, key=lambda log: (wanted[log].topic_id.bytes, log.partition)):
@@ -111,7 +111,7 @@ class _BatchFetcher:
     def leader(self, leader: Connection, logs: Sequence[TopicPartition]) -> Iterator[Answer[FetchedBatch | None]]:
         """One leader's answers. None: it sent no batch, which alone proves nothing."""
         empty = list[TopicPartition]()
-        for bundle in bundled(self._wanted, logs):
+        for bundle in divide_into_requests(self._wanted, logs):
             answers = self._request(leader, bundle)
             empty += [log for log in bundle if _is_empty(answers.get(log))]
             yield from (self._answer(log, found) for log, found in answers.items() if not _is_empty(found))

@@ -34,7 +34,7 @@ from uuid import UUID
 
 from logkeep.formats.kafka.plain_records import RecordBody
 from logkeep.kafka.admin.offsets import LogBounds
-from logkeep.kafka.backup.claims import join
+from logkeep.kafka.backup.claims import join_claims
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.plan import REMOVED_BEFORE, REMOVED_MEANWHILE, history_of, log_of, same_topic
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
@@ -278,7 +278,7 @@ def gap_ends(
     copied, ids = list(results), {t.name: history_of(t) for t in topics}
     logs = {r.log for result in copied for r in result.ranges if r.outcome is CopyOutcome.COPIED} - set(ended)
     found: dict[LogName, int] = {}
-    joined = [(one.log, gap.end) for one in join(copied) for gap in one.gaps]
+    joined = [(one.log, gap.end) for one in join_claims(copied) for gap in one.gaps]
     for log, end in [*joined, *((gap.log, gap.end) for gap in planned)]:
         if log in logs and topic_id_of(log.history) == ids.get(log.name):
             found[log] = max(found.get(log, end), end)

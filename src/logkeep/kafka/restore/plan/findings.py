@@ -7,7 +7,7 @@ from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan.duration import bound, duration_text, preserve_s, together_s
+from logkeep.kafka.restore.plan.duration import bound_word, duration_text, preserve_s, together_s
 from logkeep.kafka.restore.plan.torn_transactions import torn_findings
 from logkeep.kafka.restore.plan.values import PlanOptions, RestorePlan
 from logkeep.model.findings import Finding, Severity
@@ -84,7 +84,7 @@ def cost_findings(surveys: Sequence[LogSurvey], offsets: Offsets, at_once: int) 
             code="offsets-cost",
             severity=Severity.NOTE,
             where="--offsets preserve",
-            what=f"filling holes and the offsets before the first takes {bound(surveys)} {duration_text(seconds)}",
+            what=f"filling holes and the offsets before the first takes {bound_word(surveys)} {duration_text(seconds)}",
             remedy="--offsets translate avoids it, and adjusts the offsets of groups",
         )
     ]

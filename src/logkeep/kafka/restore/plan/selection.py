@@ -108,7 +108,7 @@ class SelectedLogs:
         return self.repartitioned.get(topic.name, topic.partitions)
 
 
-def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: RestoreSelection) -> SelectedLogs:
+def select_logs(record: ClusterRecord, cut: Iterable[LogCut], choice: RestoreSelection) -> SelectedLogs:
     """The logs to restore. Raises UsageError for an invalid selection."""
     cuts = {(c.log.name, c.log.partition): c for c in cut}
     selected = _select_topics(record.topics, choice)

@@ -68,9 +68,9 @@ def check_resume(target: TargetEnd, at: StreamStep, position: int) -> Trouble | 
     if target.last_sequence is None and at.sent:
         what = f"the log ends at {target.log_end}, and the broker has no state of the producer that wrote it"
         return Trouble(ReplayOutcome.FORGOTTEN, what)
-    if lost(target, at):
+    if lost_records(target, at):
         return None
-    surplus = ahead(target, at.sent)
+    surplus = records_ahead(target, at.sent)
     if surplus > 0:
         return _foreign(target, f"{plural(surplus, 'more offset')} than the producer of this restore wrote")
     if at.start < target.log_end and not at.hole:
@@ -78,12 +78,12 @@ def check_resume(target: TargetEnd, at: StreamStep, position: int) -> Trouble | 
     return None
 
 
-def lost(target: TargetEnd, at: StreamStep) -> bool:
+def lost_records(target: TargetEnd, at: StreamStep) -> bool:
     """Whether the log lost records that this attempt saw in it: only a new attempt can find out what is left."""
-    return target.log_end < at.start and ahead(target, at.sent) > 0
+    return target.log_end < at.start and records_ahead(target, at.sent) > 0
 
 
-def ahead(target: TargetEnd, sent: int) -> int:
+def records_ahead(target: TargetEnd, sent: int) -> int:
     """The number of records in the log that our producer did not send; negative: the broker already has later ones.
 
     Sequence numbers wrap after 2^31, so this is the smaller of two differences.
@@ -106,7 +106,7 @@ class ProduceAnswer(StrEnum):
     """The same, because another replica may become leader; if none does, this is the reason to report."""
 
 
-def meaning(error: int, said: str) -> ProduceAnswer | Trouble:
+def meaning_of_answer(error: int, said: str) -> ProduceAnswer | Trouble:
     """What an error code of a produce response means; `said` is the broker's message."""
     if error == OK:
         return ProduceAnswer.APPENDED
