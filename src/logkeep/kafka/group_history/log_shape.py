@@ -15,6 +15,7 @@ from logkeep.formats.kafka.batch_index import BatchIndex, index_of, join
 from logkeep.kafka.group_history.values import HoleSpan, LogShape
 from logkeep.kafka.logs.archived import stretches
 from logkeep.kafka.logs.header_check import index_beside
+from logkeep.kafka.record.unproven_deletions import is_dense
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
 from logkeep.repository.chain.commits import SourceRef
@@ -78,15 +79,10 @@ def _holes(segments: Sequence[Segment], whole: Range, end: int, rows_of: RowsOf)
         part = Range(max(segment.start, whole.start), max(segment.start, whole.start, min(segment.end, whole.end)))
         if not len(part):
             continue
-        if not _dense(segment):
+        if not is_dense(segment):
             rows = _within(rows_of(segment), part) if segment.has_object else None
             yield from _joined(_missing(part, rows, before_ms), end)
         before_ms = segment.max_time_ms if segment.max_time_ms >= 0 else before_ms
-
-
-def _dense(segment: Segment) -> bool:
-    """Whether every covered offset has its record, or its marker."""
-    return segment.has_object and segment.first <= segment.start and segment.records == segment.end - segment.first
 
 
 @dataclass(frozen=True)

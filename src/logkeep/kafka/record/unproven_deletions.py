@@ -15,7 +15,7 @@ from logkeep.model.ranges import Range
 
 if TYPE_CHECKING:
     from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord
-    from logkeep.model.segments import LogName
+    from logkeep.model.segments import LogName, Segment
     from logkeep.repository.backups.manifest import Manifest
 
 DenseLogs = Callable[[], "Collection[LogName]"]
@@ -32,6 +32,11 @@ def unproven_finding(log: str, offsets: Range, why: str) -> Finding:
         remedy="run `logkeep kafka backup --compacted auto`, which compares it with the live log; a backup more often "
         "than delete.retention.ms needs no comparison",
     )
+
+
+def is_dense(segment: "Segment") -> bool:
+    """Whether every covered offset has its record, or its marker: then compaction removed nothing from the segment."""
+    return segment.has_object and segment.first <= segment.start and segment.records == segment.end - segment.first
 
 
 def untimed(record: "ClusterRecord") -> "list[PartitionRecord]":
