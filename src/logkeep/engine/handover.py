@@ -25,7 +25,7 @@ LatePart = Background[dict[int, UnitDone]]
 
 
 class UnbegunUnits:
-    """Positions of units, in the order in which they should begin. Each is handed out once, to any thread."""
+    """Positions of units, in the order in which they should begin. Each is handed out once; threads may share it."""
 
     def __init__(self, count: int) -> None:
         self._left = deque(range(count))

@@ -192,7 +192,7 @@ def changed_log_findings(results: Iterable[RangeResult]) -> list[Finding]:
             code="new-history",
             severity=Severity.WARNING,
             where=str(log),
-            what=f"{words.get(cause, cause)} while the backup ran; earlier backups keep what it was",
+            what=f"{words.get(cause, cause)} while the backup ran; earlier backups keep the log as it was",
         )
         for log, cause in {r.log: r.cause for r in results}.items()
     ]

@@ -111,7 +111,7 @@ class BackupPlanner:
         broken = broken_logs(facts.topics, facts.bounds, now.furthest, self.continuity.epoch_ends)
         kept = {log: reach for log, reach in now.reached.items() if log not in {b.log for b in broken}}
         trusted = trusted_logs(self.seen, facts.topics, facts.bounds)
-        doubted = [each for each in earlier if each.unit not in base.vouched]
+        doubted = [each for each in earlier if each.unit not in base.compared_units]
         wanted = compare_before_plan(facts.topics, facts.bounds, kept, base.reached, doubted, trusted, base.gaps)
         judged = self.continuity.before_plan(wanted, ArchivedRows(self.place, base.entry, earlier), facts, base.record)
         broken += [BrokenLog(partition_of(log), Cause.OTHER_PAST, log.history) for log in sorted(judged.others)]

@@ -42,7 +42,7 @@ class PreviousBackup:
 
     begun: Mapping[str, str] = field(default_factory=dict)
     """By topic, the history of a new generation that becomes active with this run, in place of the last one."""
-    vouched: frozenset[str] = frozenset()
+    compared_units: frozenset[str] = frozenset()
     """Units of catch-ups: the active logs were compared in every round since they were copied."""
 
     lost: Mapping[TopicPartition, Range] = field(default_factory=dict)
@@ -134,7 +134,7 @@ def new_histories(broken: Sequence[BrokenLog]) -> list[Finding]:
             severity=Severity.WARNING,
             where=str(b.log),
             what=f"the log does not continue what is archived of it ({b.cause}); it begins a new history, "
-            "and earlier backups keep what it was",
+            "and earlier backups keep the log as it was",
         )
         for b in broken
     ]

@@ -211,7 +211,7 @@ class _BackupRun:
         earlier = without_unready(earlier, session.folded.catch_ups or (), ready)
         if ready:
             begun = {each.catch_up.topic: each.history for each in ready}
-            base = replace(base, begun=begun, vouched=frozenset[str]().union(*(each.units for each in ready)))
+            base = replace(base, begun=begun, compared_units=frozenset[str]().union(*(each.units for each in ready)))
             earlier = [*(result for each in ready for result in each.results), *earlier]
         if earlier or base is not prepared.base:
             prepared = self.planner.plan_from(prepared.facts, base, prepared.generation, earlier)

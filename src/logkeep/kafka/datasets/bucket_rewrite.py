@@ -149,9 +149,7 @@ def _exchange(target: DatasetTarget, journal: HeldJournal) -> None:
     store, place = target.store, journal.document.place
     document, found = read_document(DatasetTarget(StoreBelow(store, place))), _new_objects(journal)
     if document is None or sum(map(len, found)) != journal.document.objects:
-        raise Damaged(
-            "the new objects of the rewritten topics are not there", subject=f"{target.url}/{place}", remedy=_NOT_THERE
-        )
+        raise Damaged("what was rewritten is not there", subject=f"{target.url}/{place}", remedy=_NOT_THERE)
     for prefix, new in zip(journal.document.prefixes, found, strict=True):
         for name in removal_order(info.name for info in store.list(prefix)):
             store.delete(name)

@@ -1,6 +1,6 @@
 """For which times an archived log of Kafka's own topics shows the whole state of groups. Pure.
 
-An offset without a record was cleaned by the broker before a backup read it. One of these was there:
+If an offset has no record, the broker had cleaned it before a backup read the range. It held one of these:
 
 - a value that was replaced. Its successor was written before it was cleaned, and so before that backup had read the
   range: from then on the state does not depend on it. From its own time to the end of that read the state does;

@@ -43,7 +43,7 @@ def _unwatched(_: bytes) -> None: ...
 
 @dataclass(frozen=True)
 class StoredLog:
-    """One object and what its segment row says of it."""
+    """One object, with what its segment row states about it."""
 
     store: Store
     name: str

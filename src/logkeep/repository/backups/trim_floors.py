@@ -1,4 +1,4 @@
-"""A trimmed backup: its manifest as it counts, and what users are shown of the trim. Pure.
+"""The manifest of a trimmed backup, as it is after the trim, and the findings about the trim. Pure.
 
 A log that was trimmed begins later, at most at its end. Gaps before that are no longer gaps of the backup.
 """

@@ -81,7 +81,7 @@ class LogCopier:
         ]
         ended = {r.log for r in changed}
         others = self.planner.continuity.went_back(gap_ends(results, plan.gaps, topics, ended))
-        doubted = [each for each in results if each.unit not in base.vouched]
+        doubted = [each for each in results if each.unit not in base.compared_units]
         wanted = compare_before_commit(doubted, base.reached, topics, ended | others, facts)
         judged = self.planner.continuity.before_commit(
             wanted, ArchivedRows(self.planner.place, base.entry, results), facts, base.record

@@ -64,7 +64,7 @@ class RightsWanted:
 
 @dataclass(frozen=True)
 class RightsAnswers:
-    """Error codes and operations from the brokers' answers."""
+    """What the brokers answered about rights: error codes and allowed operations."""
 
     topics: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     """None: this user may not DESCRIBE the topic."""
