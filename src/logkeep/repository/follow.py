@@ -143,7 +143,7 @@ class Follower(Generic[DoneT]):
                 return
 
     def _round(self, number: int, began_s: float) -> FollowRound[DoneT]:
-        looked = self.clock()
+        compared_at = self.clock()
         try:
             done = self.source.round()
         except LogkeepError as error:
@@ -156,13 +156,13 @@ class Follower(Generic[DoneT]):
         self._whole_at_s, self._full = began_s, False
         changed = done is not None and self.source.changed(done)
         self._unmerged += changed
-        return self._after(FollowRound(number, done=done, changed=changed), looked, began_s)
+        return self._after(FollowRound(number, done=done, changed=changed), compared_at, began_s)
 
-    def _after(self, one: FollowRound[DoneT], looked: datetime, began_s: float) -> FollowRound[DoneT]:
+    def _after(self, one: FollowRound[DoneT], compared_at: datetime, began_s: float) -> FollowRound[DoneT]:
         """Steps after the commit. Errors cannot undo it: they are reported, and the round counts."""
         try:
             state = self.source.state(one.done, self.monotonic() - began_s)
-            put_freshness(self.source.place, looked, state.newest_id, state.lag_offsets, state.next_within_s)
+            put_freshness(self.source.place, compared_at, state.newest_id, state.lag_offsets, state.next_within_s)
             if self.stop.requested or self._unmerged < MERGE_EVERY:
                 return one
             self._unmerged = 0

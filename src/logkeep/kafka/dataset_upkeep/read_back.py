@@ -1,4 +1,4 @@
-"""Every partition of a dataset, read and checked: for `verify`, and for topics that were written anew."""
+"""Reads and checks every partition of a dataset: for `verify`, and for rewritten topics."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What a run writes into the document of a dataset: when it begins, when it ends, and for topics written anew."""
+"""What a run writes into the document of a dataset: when it begins, when it ends, and for rewritten topics."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final

@@ -18,7 +18,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 
 DROPPED = "records-dropped"
-"""Code of findings about records that a topic loses when it is written anew."""
+"""Code of findings about records that a topic loses when it is rewritten."""
 _ELSEWHERE = "write to an empty directory or prefix"
 
 

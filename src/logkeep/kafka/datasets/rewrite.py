@@ -1,4 +1,4 @@
-"""Topics that are written anew: beside the old ones, in `.logkeep/rewrite`, and exchanged with them at the end.
+"""Rewrites topics of a dataset: beside the old ones, in `.logkeep/rewrite`, and exchanged with them at the end.
 
 In a directory each topic is exchanged in one step; where the file system has no such step, in two. What a killed run
 left there is removed by the next one: it is not complete, or it was replaced. A bucket has a module of its own.

@@ -81,7 +81,7 @@ class PreparedExport:
     facts: ExportableLogs
     plan: ExportPlan
     ends: Mapping[DatasetLog, DatasetEnd]
-    """What the dataset has of each log; nothing of those that are written anew."""
+    """What the dataset has of each log; nothing of logs that are rewritten."""
     dropped: tuple[Finding, ...] = ()
     """What those lose, because the source has it no longer."""
     removed: tuple[Finding, ...] = ()

@@ -21,7 +21,8 @@ class BrokerWatch:
         self._connections: dict[int, Connection] = {}
 
     def unbroken(self) -> bool:
-        """Whether every broker answers on the connection of the last call. Connects anew where that is not so."""
+        """Whether every broker answers on the connection of the last call. Opens a new connection to those that do
+        not."""
         silent = [node for node, connection in self._connections.items() if not _answers(connection)]
         for node in silent:
             self._connections.pop(node).close()

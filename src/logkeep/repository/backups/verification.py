@@ -160,7 +160,7 @@ def _readable(place: SourceRef, name: str) -> Verification | None:
 
 
 def stored_certificate(place: SourceRef, backup_id: BackupId) -> Certificate | None:
-    """The newest certificate of a backup, whatever it says; None if there is none that can be read."""
+    """The newest certificate of a backup, with or without a broken rule; None if there is none that can be read."""
     stored = [(parsed, name) for parsed, name in stored_verifications(place) if parsed.backup == backup_id]
     for parsed, name in sorted(stored, key=lambda each: each[0].found_at, reverse=True):
         document = _readable(place, name) if parsed.level == "cut" else None

@@ -300,8 +300,8 @@ class Folding:
         self._trims = [t for t in self._trims if any(i < t.before for i in self._completed)]
 
     def _bury(self, action: BuryAction | JoinBurialsAction) -> None:
-        """Add burials. After a repair, some of the burials that are joined may be missing: the new object has their
-        offsets too."""
+        """Add burials, which may replace earlier ones that they join. After a repair some of these may be missing: the
+        new object has their offsets too."""
         if isinstance(action, BuryAction):
             new = [(action.first, each) for each in action.logs]
         else:

@@ -83,7 +83,8 @@ def archive_progress(
 def truncated_since(
     base: Mapping[TopicPartition, ArchivedReach], now: ArchiveProgress, begun: Collection[str] = ()
 ) -> list[BrokenLog]:
-    """Logs that lost their end since the last backup, as an interrupted run found; without topics copied anew."""
+    """Logs that lost their end since the last backup, as an interrupted run found. Topics in `begun`, which are copied
+    again as a whole, are left out."""
     return [
         BrokenLog(log, Cause.TRUNCATED, before.history)
         for log, before in sorted(base.items())
