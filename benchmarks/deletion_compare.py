@@ -31,7 +31,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.deletions.compare_task import DeletionUnit, compare_deletions
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.record.backup_view import view_backup
-from logkeep.kafka.verify.records import RecordUnit, covered, decode_pieces
+from logkeep.kafka.verify.records import RecordUnit, covered_segments, decode_pieces
 from logkeep.model.cache import cache_dir
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import read_chain
@@ -76,7 +76,7 @@ def measured(task: str, root: Path, bootstrap: str) -> dict[str, float]:
         place, cut.log, found.id, cut.start, cut.end, segments, (), SettingsBrokers(settings),
         found.partitions[0].leader, start, (1, 2),
     )  # fmt: skip
-    records = RecordUnit(place, list(covered(place.source, view.manifest, iter(segments))))
+    records = RecordUnit(place, list(covered_segments(place.source, view.manifest, iter(segments))))
     began, cpu = time.perf_counter(), time.process_time()
     if task == "records":
         good = decode_pieces(records, lambda _: None).findings == []

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.kafka.backup.continuity.last_batches import BatchRequest, bundled, fetch_again
+from logkeep.kafka.backup.continuity.last_batches import BatchRequest, divide_into_requests, fetch_again
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
@@ -77,7 +77,7 @@ def count() -> None:
             batch = last_batch(size)
             before, after = record_bytes(logs, None), record_bytes(logs, batch)
             wanted = {TopicPartition("orders", p): BatchRequest(ID, batch) for p in range(logs)}
-            requests = len(list(bundled(wanted, list(wanted))))
+            requests = len(list(divide_into_requests(wanted, list(wanted))))
             per_log = (after - before) / logs
             fetched = f"{logs * size / 1e6:,.0f} MB"
             print(f"| {logs:,} | {size:,} B | {before:,} | {after:,} | {per_log:.0f} B | {requests:,} | {fetched} |")
@@ -120,7 +120,7 @@ def measure(kafka: EmbeddedKafka, directory: Path, partitions: int, size: int) -
         began = time.perf_counter()
         same = sum(each.at_leader.batch == wanted[log].batch for log, each in fetch_again(cluster, wanted).items())
         took = time.perf_counter() - began
-    requests = len(list(bundled(wanted, list(wanted))))
+    requests = len(list(divide_into_requests(wanted, list(wanted))))
     idle = min(seconds[1:])
     print(
         f"| {partitions:,} | {size:,} B | {same:,} same | {requests:,} requests | {took:.2f} s | "

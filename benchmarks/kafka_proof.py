@@ -24,7 +24,7 @@ from benchmarks.kafka_workload import Load, OptimisedKafka, consumer_performance
 from logkeep.formats.compare import record_compare
 from logkeep.formats.kafka.batches import Headers
 from logkeep.formats.warm import warm
-from logkeep.kafka.backup.claims import join
+from logkeep.kafka.backup.claims import join_claims
 from logkeep.kafka.backup.copy.copy_task import copy_ranges
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.brokers import SettingsBrokers
@@ -112,7 +112,7 @@ def archived(kafka: OptimisedKafka, load: Load, place: SourceRef) -> list[Replay
             topic=load.topic, topic_id=brokers.topic_id(load.topic).hex, partition=one.log.partition,
             offsets=Offsets.PRESERVE, base=0, producer=Producer(producer_id=1, epoch=0, position=0),
         )
-        for one in join([result])
+        for one in join_claims([result])
     ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments
 from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.dataset_upkeep.reindex import reindex_partition
 from logkeep.kafka.dataset_upkeep.segments import segments_of
-from logkeep.kafka.datasets.dataset_lock import locked
+from logkeep.kafka.datasets.dataset_lock import lock_dataset
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportOptions
 from logkeep.kafka.datasets.sources.export_sources import BackupSource
@@ -128,7 +128,7 @@ def keep_up_dataset(
     os.environ.update(environment)
     faulty = FaultyStore(open_store(url), plan_of(fault, call))
     start()
-    with locked(DatasetTarget(faulty)) as held:
+    with lock_dataset(DatasetTarget(faulty)) as held:
         dataset = open_existing(held.target)
         if verb == "prune":
             some = segments_of(dataset).items()

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.kafka.batch_index import decode
-from logkeep.kafka.backup.claims import Joined, join
+from logkeep.kafka.backup.claims import Joined, join_claims
 from logkeep.kafka.backup.copy.range_state import RangeCopy
 from logkeep.kafka.backup.units import CopyRange, CopyResult
 from logkeep.kafka.client.fetch import Code, FetchedPartition
@@ -147,7 +147,7 @@ def test_joined_claims_tile_the_cut_and_show_every_batch_once(history: tuple[Log
     copied = [_copy(read, place, tokens) for read in reads]
     if not reads:
         return
-    (joined,) = join(copied)
+    (joined,) = join_claims(copied)
     known = [KnownGap(joined.log, g.start, g.end, "retention") for g in joined.gaps]
     claims = {joined.log: [Range(s.start, s.end) for s in joined.segments]}
     assert list(untiled([LogCut(joined.log, whole.start, whole.end)], known, claims)) == []
@@ -202,7 +202,7 @@ def _two_units(first: Log, second: Log) -> tuple[Joined, list[CopyResult]]:
     wanted = [replace(whole, hi=12), replace(whole, lo=12, first=False)]
     logs = zip(wanted, (first, second), strict=True)
     copied = [_copy(Read(w, log, 9, 10_000, frozenset()), place, tokens) for w, log in logs]
-    return join(copied)[0], copied
+    return join_claims(copied)[0], copied
 
 
 def _log(*batches: Batch, start: int = 0) -> Log:

@@ -15,7 +15,7 @@ from logkeep.formats.kafka.partitioner_kernels import NO_KEY, OUTSIDE, key_parti
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.restore.regroup import BATCH_BYTES, regrouped
 from logkeep.formats.kafka.stamping import Outgoing, stamp
-from logkeep.kafka.restore.plan.repartition import LARGEST_MADE_BYTES, share
+from logkeep.kafka.restore.plan.repartition import LARGEST_MADE_BYTES, equal_share
 from tests.property.untimed import many, untimed
 from tests.support.kafka.slow_batches import Seen, Source, read_sent
 from tests.support.kafka.slow_partitioner import slow_murmur2, slow_partition
@@ -78,7 +78,7 @@ def test_the_largest_batch_is_known_to_the_plan() -> None:
 @untimed
 @given(st.integers(0, 10**12), st.integers(1, 500))
 def test_shares_are_the_whole(whole: int, partitions: int) -> None:
-    parts = [share(whole, partitions, each) for each in range(partitions)]
+    parts = [equal_share(whole, partitions, each) for each in range(partitions)]
     assert sum(parts) == whole
     assert max(parts) - min(parts) <= 1
 

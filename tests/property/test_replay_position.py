@@ -6,7 +6,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from logkeep.kafka.restore.facts.units import ReplayOutcome
-from logkeep.kafka.restore.replay.resume_point import SEQUENCES, StreamStep, TargetEnd, ahead, check_resume, lost
+from logkeep.kafka.restore.replay.resume_point import (
+    SEQUENCES,
+    StreamStep,
+    TargetEnd,
+    check_resume,
+    lost_records,
+    records_ahead,
+)
 
 WIDE = st.one_of(st.integers(1, 20), st.integers(1, 2**31 - 1))
 """Records of a batch, offsets of a hole: small ones, and such that sequence numbers soon begin again."""
@@ -72,7 +79,7 @@ def test_a_replay_goes_on_where_it_ended(case: tuple[Plan, StreamStep, int]) -> 
     standing = TargetEnd(log_end, _memory(at.sent))
     assert plan.first_unpassed(standing) == at
     assert check_resume(standing, at, plan.position) is None
-    assert not lost(standing, at)
+    assert not lost_records(standing, at)
 
 
 @given(reached(), st.integers(1, 2**30 - 1))
@@ -117,7 +124,7 @@ def test_a_log_that_ends_before_the_plan(plan: Plan, data: st.DataObject) -> Non
 @given(st.integers(0, 2**40), st.integers(-(2**30), 2**30 - 1))
 def test_differences_survive_the_wrap_of_sequences(sent: int, difference: int) -> None:
     assume(sent - difference > 0)
-    assert ahead(TargetEnd(0, _memory(sent - difference)), sent) == difference
+    assert records_ahead(TargetEnd(0, _memory(sent - difference)), sent) == difference
 
 
 def test_a_batch_over_the_last_sequence_number() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from logkeep.kafka.disks.layout import segments, swap_files
 from logkeep.kafka.disks.scan_results import ReplicaScan, SegmentDamage
 from logkeep.kafka.logs.leader_epochs import EpochStart
-from logkeep.kafka.salvage.replicas import agree_around, best, choose
+from logkeep.kafka.salvage.replicas import agree_around, best_copy, merge_replicas
 from logkeep.model.ranges import Range, tile
 from tests.property.untimed import many
 
@@ -60,7 +60,7 @@ def worlds(draw: st.DrawFn) -> _World:
 @many
 @given(worlds())
 def test_pieces_and_gaps_tile_the_chosen_log(world: _World) -> None:
-    choice = choose(world.scans, compacted=False)
+    choice = merge_replicas(world.scans, compacted=False)
     taken = world.scans[choice.replica]
     pieces = [*(Range(p.start, p.end) for p in choice.pieces), *choice.gaps]
     assert tile(Range(taken.start, taken.end), pieces).exact
@@ -69,7 +69,7 @@ def test_pieces_and_gaps_tile_the_chosen_log(world: _World) -> None:
 @many
 @given(worlds())
 def test_every_piece_is_what_the_chosen_log_was(world: _World) -> None:
-    choice = choose(world.scans, compacted=False)
+    choice = merge_replicas(world.scans, compacted=False)
     mine = world.contents[choice.replica]
     history = "true" if all(what == "true" for what, _ in mine.values()) else f"of {choice.replica}"
     for piece in choice.pieces:
@@ -82,14 +82,14 @@ def test_every_piece_is_what_the_chosen_log_was(world: _World) -> None:
 @many
 @given(worlds())
 def test_the_chosen_one_has_the_highest_epoch_then_the_most(world: _World) -> None:
-    chosen = world.scans[best(world.scans)]
+    chosen = world.scans[best_copy(world.scans)]
     assert all((s.last_epoch, s.end) <= (chosen.last_epoch, chosen.end) for s in world.scans)
 
 
 @many
 @given(worlds())
 def test_what_is_still_missing_nobody_could_give(world: _World) -> None:
-    choice = choose(world.scans, compacted=False)
+    choice = merge_replicas(world.scans, compacted=False)
     for gap in choice.gaps:
         whole = next(g for g in world.scans[choice.replica].gaps if g.start <= gap.start and gap.end <= g.end)
         for index, scan in enumerate(world.scans):

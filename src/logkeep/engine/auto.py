@@ -49,8 +49,8 @@ class AutoEngine(BaseEngine):
         limited: bool = False,
     ) -> None:
         """`spark` returns Spark's engine, which the caller closes. The expected label and bytes are those of the main
-        work, whose units may not be planned yet, and of units without a weight. `unavailable` is called when Spark
-        cannot start; the work goes on here."""
+        work, whose units may not be planned yet; they also count for units without a weight. `unavailable` is called
+        when Spark cannot start; then this process does the work."""
         super().__init__(sink=sink, stop=stop, limited=limited)
         self._inline, self._spark, self._choice, self._unavailable = inline, spark, choice, unavailable
         self._expected_bytes, self._expected_label = expected_bytes, expected_label
@@ -89,7 +89,7 @@ class AutoEngine(BaseEngine):
         return self._spark().at_once(units)
 
     def close(self) -> None:
-        """The command closes what it started."""
+        """Nothing: the command closes the engines that it started."""
 
     def _takes_spark(self, label: str, weights: Sequence[int]) -> bool:
         if self._failed or len(weights) <= 1:

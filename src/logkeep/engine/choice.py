@@ -12,12 +12,12 @@ from logkeep.engine.speeds import EngineSpeeds
 _UNIT_S = 0.02
 """What Spark adds to each unit, on the worker that runs it."""
 _RECORDING_S = 30.0
-"""A Spark that finds no class archive starts slowly, and writes the archive when it ends."""
+"""What a missing class archive costs: Spark starts slowly, and writes the archive when it ends."""
 
 
 @dataclass(frozen=True)
 class WorkSize:
-    """What is to be done."""
+    """The size of the work."""
 
     kind: str
     """See `speeds`."""
@@ -28,7 +28,7 @@ class WorkSize:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What else decides."""
+    """The circumstances that decide besides the work."""
 
     workers: int
     """How many units Spark runs at a time at most."""

@@ -25,7 +25,7 @@ LatePart = Background[dict[int, UnitDone]]
 
 
 class UnbegunUnits:
-    """Positions of units, in the order in which they should begin. Each is given out once, to any thread."""
+    """Positions of units, in the order in which they should begin. Each is handed out once; threads may share it."""
 
     def __init__(self, count: int) -> None:
         self._left = deque(range(count))
@@ -115,7 +115,8 @@ class _OtherCounts:
 
 
 class _LateFailed(Interrupted):
-    """The other engine failed. Tasks do not catch it: a task would take the other's lost broker for its own."""
+    """The other engine failed. It is not an error that tasks catch: a task would handle the other engine's lost broker
+    as its own."""
 
 
 class SharedWork(Generic[UnitT]):
@@ -175,7 +176,7 @@ class SharedWork(Generic[UnitT]):
         return None
 
     def end(self, there: LatePart) -> None:
-        """Leave no unit behind, whatever happened."""
+        """End the late engine's part, so that no unit keeps running."""
         self._late_stop.request()
         self._freed.set()
         there.wait(_CANCEL_S)

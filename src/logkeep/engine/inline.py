@@ -23,7 +23,7 @@ class UpdateSink(Protocol):
 
 
 class InlineEngine(BaseEngine):
-    """Same results, same order, same errors as the Spark engine. Retries follow at once: tasks wait by themselves."""
+    """Same results, same order, same errors as the Spark engine. It retries at once, because tasks wait themselves."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class InlineEngine(BaseEngine):
         return 1
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Does nothing: this engine starts no process."""
 
 
 class InlineRun:

@@ -29,7 +29,7 @@ class EngineSpeeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rate of one of Spark's workers, while all of them work."""
 
     def inline_rate(self, kind: str) -> float:
-        """No slower than one of several workers that share the machine."""
+        """The rate of this process: at least that of one of several workers that share the machine."""
         known = [rates[kind] for rates in (self.inline, self.spark) if kind in rates]
         return max(known, default=USUAL_RATE)
 
@@ -37,7 +37,7 @@ class EngineSpeeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.spark.get(kind, self.inline_rate(kind))
 
     def with_inline(self, kind: str, size_bytes: int, seconds: float, *, alone: bool = True) -> Self:
-        """`alone`: nothing else was under way, such as a start of Spark, that made it slower."""
+        """The speeds with one more measurement. `alone`: nothing else, such as a start of Spark, slowed it down."""
         found = _mean(self.inline.get(kind), size_bytes, seconds, low_counts=alone)
         return self if found is None else msgspec.structs.replace(self, inline=_with(self.inline, kind, found))
 
@@ -46,7 +46,7 @@ class EngineSpeeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self if found is None else msgspec.structs.replace(self, spark=_with(self.spark, kind, found))
 
     def with_start(self, seconds: float, *, ended: bool = True) -> Self:
-        """A start that was aborted takes at least as long as it had run."""
+        """The speeds with one more start of Spark. A start that was aborted would have taken at least this long."""
         found = (self.start_s + seconds) / 2 if ended else max(self.start_s, seconds)
         return msgspec.structs.replace(self, start_s=_within(found, _SECONDS))
 
@@ -54,7 +54,7 @@ class EngineSpeeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(self, stop_s=_within((self.stop_s + seconds) / 2, _SECONDS))
 
     def sane(self) -> Self:
-        """The same within bounds, as it was read from a file."""
+        """The same speeds within bounds: a file may have any numbers."""
         return msgspec.structs.replace(
             self,
             start_s=_within(self.start_s, _SECONDS),

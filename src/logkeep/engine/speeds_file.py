@@ -73,7 +73,8 @@ class SpeedsFile:
 
 
 def this_machine() -> str:
-    """A shared home directory has the cache of several machines, and a container has another name in each run."""
+    """What identifies this machine: its hardware. A shared home directory has the cache of several machines, and a
+    container has another host name in each run."""
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     cores = len(os.sched_getaffinity(0))
     return f"{platform.machine()}, {cores} cores, {round(memory_bytes / 2**30)} GiB"

@@ -31,7 +31,7 @@ class SignalStop:
         self._signal = int(signal.SIGINT)
         self._raises = False
         self._earlier: dict[int, object] = {}
-        # The one queue that a signal handler may put into while the same thread waits for it.
+        # `SimpleQueue` is the only queue that a signal handler may put into while the same thread waits for it.
         self._bell: SimpleQueue[None] = SimpleQueue()
 
     @property

@@ -98,7 +98,7 @@ class _Run:
 
 
 class _Counted:
-    """The bytes of one attempt: they do not count when it is repeated."""
+    """The bytes of one attempt. They do not count if the unit is attempted again."""
 
     def __init__(self, run: _Run) -> None:
         self._run, self.done_bytes = run, 0

@@ -83,7 +83,7 @@ _PROOF = "the same batches end to end; the SHA-256 of every input, and the CRC-3
 
 
 def of_topics(row: Segment) -> Hashable | None:
-    """All segments of a partition are of one kind."""
+    """The merge key of a row: all segments of a partition are alike. None: rows of other collections are not merged."""
     return row.log if row.log.collection is Collection.TOPICS else None
 
 

@@ -17,7 +17,7 @@ TopicFilter = Callable[[str, bool], bool]
 
 
 def topic_filter(include: Sequence[str], exclude: Sequence[str], *, internal: bool) -> TopicFilter:
-    """Raises UsageError for a bad pattern."""
+    """The filter for these patterns. Raises UsageError for a bad pattern."""
     wanted, unwanted = [compiled(p) for p in include], [compiled(p) for p in exclude]
 
     def selects(name: str, is_internal: bool) -> bool:
@@ -61,7 +61,7 @@ def exact_pattern(name: str) -> str:
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Raises UsageError for a bad pattern."""
+    """The compiled pattern of a user. Raises UsageError for a bad pattern."""
     try:
         return re.compile(pattern)
     except re.error as error:

@@ -27,6 +27,14 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     remedy: str = ""
 
 
+def warning(code: str, where: str, what: str, remedy: str = "") -> Finding:
+    return Finding(code=code, severity=Severity.WARNING, where=where, what=what, remedy=remedy)
+
+
+def note(code: str, where: str, what: str, remedy: str = "") -> Finding:
+    return Finding(code=code, severity=Severity.NOTE, where=where, what=what, remedy=remedy)
+
+
 DELETION_DOUBTS = frozenset({"deletions-unproven", "deletions-suspicious"})
 """Codes of findings about a backup whose objects are good, but which may bring deleted keys back."""
 

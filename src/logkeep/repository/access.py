@@ -43,7 +43,7 @@ _REMEDY = "name one with --source"
 
 
 def open_repository(store: Store) -> Repository:
-    """Raises RepositoryMissing, FormatTooNew or Damaged."""
+    """Open a repository. Raises RepositoryMissing, FormatTooNew or Damaged."""
     opened = open_format(store)
     return Repository(store, opened.document, opened.warnings)
 

@@ -54,12 +54,12 @@ class RetryPause:
 
 @dataclass(frozen=True)
 class SourceState:
-    """What `status` will say of the source after a round."""
+    """What `status` reports of the source after a round."""
 
     newest_id: int
     lag_offsets: int
     next_within_s: int
-    """Without another round in this time the run has stopped or makes no progress."""
+    """If no other round ends within this time, `status` reports that the run has stopped or makes no progress."""
 
 
 class FollowedSource(Protocol[DoneT]):
@@ -78,7 +78,7 @@ class FollowedSource(Protocol[DoneT]):
         """Whether the round committed a backup."""
 
     def state(self, done: DoneT | None, took_s: float) -> SourceState:
-        """Measured after a round that succeeded. An error is reported, and the round counts."""
+        """The state after a round that succeeded. If this fails, the error is reported and the round counts."""
 
     def merge(self) -> Optimized | None:
         """Merge small objects where it is worth it; takes the lease itself."""
@@ -143,7 +143,7 @@ class Follower(Generic[DoneT]):
                 return
 
     def _round(self, number: int, began_s: float) -> FollowRound[DoneT]:
-        looked = self.clock()
+        compared_at = self.clock()
         try:
             done = self.source.round()
         except LogkeepError as error:
@@ -156,13 +156,13 @@ class Follower(Generic[DoneT]):
         self._whole_at_s, self._full = began_s, False
         changed = done is not None and self.source.changed(done)
         self._unmerged += changed
-        return self._after(FollowRound(number, done=done, changed=changed), looked, began_s)
+        return self._after(FollowRound(number, done=done, changed=changed), compared_at, began_s)
 
-    def _after(self, one: FollowRound[DoneT], looked: datetime, began_s: float) -> FollowRound[DoneT]:
+    def _after(self, one: FollowRound[DoneT], compared_at: datetime, began_s: float) -> FollowRound[DoneT]:
         """Steps after the commit. Errors cannot undo it: they are reported, and the round counts."""
         try:
             state = self.source.state(one.done, self.monotonic() - began_s)
-            put_freshness(self.source.place, looked, state.newest_id, state.lag_offsets, state.next_within_s)
+            put_freshness(self.source.place, compared_at, state.newest_id, state.lag_offsets, state.next_within_s)
             if self.stop.requested or self._unmerged < MERGE_EVERY:
                 return one
             self._unmerged = 0

@@ -34,7 +34,7 @@ class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
     codec: Codec
     size_bytes: int
     sha256: str
-    """Of the stored bytes."""
+    """The hash of the stored bytes."""
     plain_bytes: int
     plain_sha256: str
 

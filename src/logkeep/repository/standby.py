@@ -15,7 +15,7 @@ _GRAIN_S = 1.0
 
 @dataclass(frozen=True)
 class RoleStop:
-    """The stop of a user, and the end of the role: after either, the current round is the last."""
+    """A `Stopping` that joins the user's stop and the end of the role: after either, the current round is the last."""
 
     user: Stopping
     seat: RoleSeat

@@ -30,10 +30,10 @@ def local_root(url: str) -> Path | None:
 
 @contextmanager
 def provisional_place(url: str, *, create: bool) -> Iterator[ExitStack]:
-    """What a store needs besides objects: the directory of a local one, created if `create`, and its `.partial`.
+    """Prepare what a store needs besides objects: for a local one its directory, created if `create`, and `.partial`.
 
-    What was not there before is removed at the end, unless the block empties the stack (`pop_all`) or left an object.
-    Buckets are created with the provider's own tools.
+    What was not there before is removed at the end, unless the block empties the stack (`pop_all`) or stored an object.
+    Buckets are not created here: users create them with the provider's own tools.
     """
     address = parse_address(url)
     with ExitStack() as undo:

@@ -1,4 +1,4 @@
-"""Parses store URLs into an address without secrets, and opens stores.
+"""Parses store URLs into an address without secrets.
 
     /dir  ./dir  file:///dir
     s3://bucket/prefix?endpoint=https://host:port&region=eu-central-1
@@ -27,7 +27,7 @@ _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 _REGION = re.compile(r"[A-Za-z0-9-]{1,40}")
 _FORMS_OF = {"account": _ACCOUNT, "checksum": re.compile("none")}
 _MAX_PREFIX = 120
-"""With the longest object name this still fits the 1,024 bytes of an S3 key."""
+"""The longest prefix: with the longest object name it still fits into the 1,024 bytes of an S3 key."""
 
 
 class StoreKind(StrEnum):

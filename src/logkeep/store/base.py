@@ -18,7 +18,7 @@ _PART = re.compile(r"[A-Za-z0-9._=+-]{1,255}")
 MAX_NAME = 900
 """S3 allows 1,024 bytes for the whole key; the rest is left for the user's prefix."""
 LONGEST_REQUEST_S = 180
-"""A store ends a request that has no answer by then. Deletes and copies are not repeated below `RetryingStore`."""
+"""A store aborts a request that has no answer by then. Only `RetryingStore` repeats deletes and copies."""
 
 
 def safe_name(name: str) -> str:
@@ -123,7 +123,7 @@ class Store(Protocol):
         """Exactly `length` bytes from `start`. Raises Damaged if the object ends before."""
 
     def head(self, name: str) -> ObjectInfo:
-        """Raises ObjectMissing."""
+        """The metadata of an object. Raises ObjectMissing."""
 
     def list(self, prefix: str, after: str = "", foreign: list[str] | None = None) -> Iterator[ObjectInfo]:
         """Every object below `prefix` (recursively) whose name is greater than `after`, in order of name.

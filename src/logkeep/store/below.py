@@ -7,7 +7,7 @@ from logkeep.store.base import Abilities, ObjectInfo, ObjectMetadata, ObjectWrit
 
 
 class StoreBelow:
-    """Picklable if `inner` is."""
+    """A store below a prefix of another one. Picklable if `inner` is."""
 
     def __init__(self, inner: Store, prefix: str) -> None:
         self.inner, self._prefix = inner, safe_prefix(prefix)

@@ -8,7 +8,7 @@ _BUFFER_BYTES = 1 << 20
 
 
 def open_object(store: Store, name: str, size: int) -> io.BufferedReader:
-    """The object must have this size: ask the store for it."""
+    """Open an object for reading. `size` must be the size that the store reports."""
     return io.BufferedReader(_ObjectRanges(store, name, size), _BUFFER_BYTES)
 
 

@@ -50,9 +50,9 @@ class RetryLimits:
 
     total_s: float = 120.0
     first_contact_s: float = 30.0
-    """Before the store has answered at all."""
+    """The same limit before the store has answered for the first time."""
     lasting_s: float = 1.5
-    """The same for a cause that rarely passes. With the last wait a wrong endpoint is reported within 5 s."""
+    """The same for a cause that rarely goes away. With the last wait, a wrong endpoint is reported within 5 s."""
     first_wait_s: float = 0.2
     longest_wait_s: float = 15.0
     attempts: int | None = None
@@ -67,7 +67,7 @@ class RetryingStore(DelegatingStore):
         self._answered = False
 
     def around(self, wrap: Callable[[Store], Store]) -> "RetryingStore":
-        """The same retries, of a store around the one that they are made to."""
+        """A store with the same retries, whose inner store is wrapped by `wrap`."""
         return RetryingStore(wrap(self.inner), self._limits)
 
     def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
@@ -133,7 +133,7 @@ class RetryingStore(DelegatingStore):
         return self._retried(lambda: self.inner.some(prefix, most))
 
     def delete(self, name: str) -> None:
-        """Only for names that are used once: a repeated delete could remove a new object."""
+        """Delete with retries. Only for names that are used once: a repeated delete could remove a new object."""
         self._retried(lambda: self.inner.delete(name))
 
     def _next(self, listing: "_ResumedListing") -> ObjectInfo | None:

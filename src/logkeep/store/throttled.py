@@ -21,7 +21,7 @@ _BURST_S = 0.25
 
 T = TypeVar("T")
 _shares: ContextVar[int] = ContextVar("shares", default=1)
-"""By how many a limit is divided that is being pickled."""
+"""The number of processes among which a limit is divided when it is pickled."""
 
 
 class TokenBucket:

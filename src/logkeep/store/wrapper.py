@@ -6,7 +6,7 @@ from logkeep.store.base import Abilities, ObjectInfo, ObjectMetadata, ObjectWrit
 
 
 class DelegatingStore:
-    """Forwards every call. Picklable if `inner` is."""
+    """A store that forwards every call to `inner`. Picklable if `inner` is."""
 
     def __init__(self, inner: Store) -> None:
         self.inner = inner

@@ -13,13 +13,14 @@ from logkeep.kafka.backup.continuity.history_check import archive_progress
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.generations.plan import CaughtUp, GenerationRule, Reached, new_catch_up, without_unready
 from logkeep.kafka.backup.generations.round import GenerationRound, commit_generations, refuse_damaged
-from logkeep.kafka.backup.plan import Plan, history_number, plan_backup
+from logkeep.kafka.backup.plan import Plan, plan_backup
 from logkeep.kafka.backup.units import CopyOutcome, CopyRange, CopyResult, CopyUnit, RangeResult, put_copied
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.record.documents import ArchivedReach
+from logkeep.kafka.record.history_names import history_number
 from logkeep.model.segments import LogName
 from logkeep.model.time import Clock, random_token, utc_now
 from logkeep.model.work import Engine

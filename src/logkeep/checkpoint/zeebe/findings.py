@@ -9,11 +9,3 @@ TRIM = "restore from a copy whose log ends with the checkpoint"
 
 def damage(code: str, where: str, what: str, remedy: str = RETAKE) -> Finding:
     return Finding(code=code, severity=Severity.DAMAGE, where=where, what=what, remedy=remedy)
-
-
-def warning(code: str, where: str, what: str, remedy: str = "") -> Finding:
-    return Finding(code=code, severity=Severity.WARNING, where=where, what=what, remedy=remedy)
-
-
-def note(code: str, where: str, what: str, remedy: str = "") -> Finding:
-    return Finding(code=code, severity=Severity.NOTE, where=where, what=what, remedy=remedy)

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from logkeep.checkpoint.zeebe.findings import BRING_BACK, TRIM, damage, note, warning
+from logkeep.checkpoint.zeebe.findings import BRING_BACK, TRIM, damage
 from logkeep.checkpoint.zeebe.segment_task import MISSING_OBJECT, CheckedSegment
 from logkeep.formats.zeebe.manifests import CopyManifest
 from logkeep.formats.zeebe.records import CheckpointEntry
 from logkeep.formats.zeebe.segment_scan import ScanEnd
 from logkeep.formats.zeebe.snapshots import parse_snapshot_id
-from logkeep.model.findings import Finding
+from logkeep.model.findings import Finding, note, warning
 from logkeep.model.plurals import plural
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from logkeep.checkpoint.zeebe.findings import BRING_BACK, damage, note
+from logkeep.checkpoint.zeebe.findings import BRING_BACK, damage
 from logkeep.checkpoint.zeebe.layouts import SNAPSHOT, CopyPlace
 from logkeep.checkpoint.zeebe.snapshot_task import ReadFile
 from logkeep.errors import Damaged
@@ -15,7 +15,7 @@ from logkeep.formats.zeebe.snapshots import (
     read_checksums,
     read_metadata,
 )
-from logkeep.model.findings import Finding
+from logkeep.model.findings import Finding, note
 
 
 def check_snapshot(

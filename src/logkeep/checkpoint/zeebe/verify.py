@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from logkeep.checkpoint.zeebe.cut import CutResult, LogInCut, check_cut, rows_of
-from logkeep.checkpoint.zeebe.findings import BRING_BACK, TRIM, damage, note
+from logkeep.checkpoint.zeebe.findings import BRING_BACK, TRIM, damage
 from logkeep.checkpoint.zeebe.inventory import ZeebeBackup, ZeebeCopy
 from logkeep.checkpoint.zeebe.layouts import SEGMENTS, SNAPSHOT
 from logkeep.checkpoint.zeebe.log_check import check_log, from_first_entry, in_order
@@ -16,7 +16,7 @@ from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zeebe.manifests import CopyManifest, CopyState, StoredFile
 from logkeep.formats.zeebe.segment_descriptor import named_segment
 from logkeep.formats.zeebe.snapshots import MAX_CHECKSUMS, METADATA_FILE, checksum_file
-from logkeep.model.findings import Finding, Severity
+from logkeep.model.findings import Finding, Severity, note
 from logkeep.model.plurals import plural
 from logkeep.model.work import Engine
 from logkeep.store.base import Store

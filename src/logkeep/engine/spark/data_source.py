@@ -70,7 +70,7 @@ class TableSource(DataSource):
 
 
 class TablePartition(InputPartition):
-    """One unit."""
+    """One unit of a table, as Spark's partition."""
 
 
 class TableReader(DataSourceReader):
@@ -100,7 +100,7 @@ class FilteredTableReader(TableReader):
 
 
 def column_filter(pushed: Filter) -> ColumnFilter | None:
-    """None for what no format can use."""
+    """A filter of Spark as a format gets it; None for a filter that no format can use."""
     comparison = _COMPARISONS.get(type(pushed))
     path: tuple[str, ...] = getattr(pushed, "attribute", ())
     value = getattr(pushed, "value", None)

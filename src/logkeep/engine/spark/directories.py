@@ -1,9 +1,9 @@
 """Local directories that units use, on a cluster: every worker must see the ones that the driver sees.
 
-A worker with another directory under the same path would find objects missing, or write to a place that no one reads.
-So the driver takes a sign of each directory: the repository's id, a new file of random name where units write, or else
-some entries, of which one must still be there: a server removes files meanwhile. Each worker looks for the sign before
-its first unit, which may be hours later.
+A worker with another directory under the same path would find objects missing, or write to a place that nothing reads.
+So the driver notes a sign of each directory: the repository's id, a new file with a random name where units write, or
+else some entries, of which one must still be there, because a server may remove files meanwhile. Each worker checks the
+sign before its first unit, which may be hours later.
 """
 
 import hashlib
@@ -46,13 +46,13 @@ class DirectorySign(msgspec.Struct, frozen=True):
 
 
 class WorkerHost(msgspec.Struct, frozen=True):
-    """The result of a check on one worker."""
+    """The host of a worker that sees all directories: the result of a check."""
 
     host: str
 
 
 def make_sign(directory: SharedDirectory) -> DirectorySign:
-    """Raises UsageError if the driver itself cannot read the directory."""
+    """The sign of a directory, as the driver sees it. Raises UsageError if the driver itself cannot read it."""
     try:
         return _sign(directory)
     except OSError as error:
@@ -127,7 +127,7 @@ def _id_in(path: Path) -> str:
 
 
 def _new_file(directory: Path) -> str:
-    """Its name; empty where none can be made."""
+    """Create a file with a random name; returns the name, or an empty text where none can be created."""
     name = f".logkeep-{secrets.token_hex(8)}"
     try:
         os.close(os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))

@@ -49,7 +49,7 @@ class SparkEngine(BaseEngine):
         self._used = self._hurry = False
 
     def query(self, query: Query) -> QueryResult:
-        """Run a query in SQL. Raises UsageError for a query that Spark refuses; otherwise as `map`."""
+        """Run a query in SQL. Raises UsageError for a query that Spark refuses, and whatever `map` raises."""
         from pyspark import InheritableThread  # noqa: PLC0415
 
         with ExitStack() as stack:

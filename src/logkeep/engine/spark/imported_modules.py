@@ -11,10 +11,11 @@ _modules_then = 0
 
 
 def freeze_imported_modules() -> None:
-    """Call it when a task begins, after its imports: garbage of the task before has been collected then.
+    """Exclude what was imported so far from garbage collection. Call it when a task begins, after its imports: the
+    garbage of the task before has been collected by then.
 
-    Modules that are imported later are frozen by the next call. Where nothing was imported since, nothing is frozen:
-    what other tasks of this process hold stays with the collector.
+    The next call freezes modules that are imported later. If nothing was imported since the last call, nothing is
+    frozen, so that the collector still visits the objects of other tasks of this process.
     """
     global _modules_then  # noqa: PLW0603 - of the whole process, as the collector is
     if len(sys.modules) != _modules_then:

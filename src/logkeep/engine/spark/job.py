@@ -114,7 +114,7 @@ class SparkJob:
 
 
 def ended(action: Background[T], session: EngineSession) -> T:
-    """What the action returned. Raises TaskFailed if the job failed."""
+    """The result of the action. Raises TaskFailed if the job failed."""
     try:
         return action.result()
     except LogkeepError:
@@ -126,7 +126,8 @@ def ended(action: Background[T], session: EngineSession) -> T:
 
 
 def cancel(session: EngineSession, group: str, action: Background[T]) -> None:
-    """Start no new task. The call runs in a thread: it may hang when the JVM does not answer."""
+    """Cancel a job: Spark starts no new task of it. The call runs in a thread, because it may hang when the JVM does
+    not answer."""
     context: Any = session.spark.sparkContext
     Background(lambda: context._jsc.sc().cancelJobGroupAndFutureJobs(group)).wait(_CANCEL_S)
     action.wait(_CANCEL_S)

@@ -12,7 +12,7 @@ from logkeep.errors import UsageError
 from logkeep.model.findings import Finding, Severity
 
 SECRET_VARIABLE = "_SPARK_AUTH_SECRET"  # the name of a variable
-"""Spark reads the secret from here before it reads its settings, in the driver and in executors."""
+"""Driver and executors read the secret from this environment variable before they read Spark's settings."""
 _AUTHENTICATE = "spark.authenticate"
 _NAMED_SECRET = {"spark.authenticate.secret": "in-the-environment"}
 """On a standalone cluster the driver demands this setting, and does not use its value where the variable is set."""

@@ -55,7 +55,7 @@ class EngineSession:
         self._settings = settings
         self._token = secrets.token_hex(8)
         self.scratch = Path(tempfile.gettempdir()) / f"logkeep-{self._token}"
-        """Only this user can enter it, and workers on this machine see it."""
+        """The scratch directory, which only this user can enter, and which workers on this machine see."""
         self._aborted = False
         self._fixed: dict[str, str] = {}
         self._gateway: Any = None

@@ -14,7 +14,7 @@ _ABORT_S = 10.0
 
 
 class SessionStart:
-    """Begins at once."""
+    """A start of Spark, which begins at once."""
 
     def __init__(self, settings: SparkSettings, workers: int = 0) -> None:
         """So many workers are started too: the first unit need not wait for them."""

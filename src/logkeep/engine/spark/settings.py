@@ -28,7 +28,7 @@ class SparkSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     """Passed to Spark unchanged; wins over ours, except what `protection` demands. Must not hold secrets."""
     secret: Secret | None = None
-    """Of the cluster, where Spark does not make its own. Never part of a setting or an argument."""
+    """The secret of the cluster, where Spark does not make its own. Never part of a setting or an argument."""
     keep_log: bool = False
     """Keep the JVM's log also after success."""
 

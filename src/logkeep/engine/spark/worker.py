@@ -31,13 +31,14 @@ class WorkerJob:
     counters: CounterAddress
     attempts: int
     signs: tuple[DirectorySign, ...] = ()
-    """Of directories that this worker must see."""
+    """The signs of directories that this worker must see."""
     seat: str = ""
-    """A file: as long as it exists, the unit 0 keeps a worker busy, as the driver works on a unit of its own."""
+    """The path of a file. As long as it exists, unit 0 keeps a worker idle, because the driver works on a unit itself.
+    Empty: no worker is kept idle."""
 
     @property
     def seats(self) -> int:
-        """How many units stand before those of the task."""
+        """How many units come before those of the task."""
         return 1 if self.seat else 0
 
     def run(self, unit: Any, progress: Progress) -> Any:

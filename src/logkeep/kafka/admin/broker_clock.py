@@ -1,8 +1,8 @@
 """The time by the cluster's own clock: the leading controller reports it with the state of its quorum.
 
-A cluster without a quorum or without a leading controller, an odd answer, or a user who may not describe the cluster,
-leave only the clock of this machine: brokers may serve records while controllers are lost, and a backup matters most
-then. The result says which clock it was read from, and an own one says on which machine.
+The clock of this machine is used instead if the cluster has no quorum or no leading controller, if an answer cannot be
+used, or if this user may not describe the cluster: brokers may serve records while controllers are lost, and a backup
+matters most then. The result says which clock was read; for that of this machine it also names the machine.
 """
 
 import time
@@ -29,13 +29,13 @@ def cluster_time(cluster: Cluster) -> ClockTime:
 
 
 def own_time() -> ClockTime:
-    """By the clock of this machine. All containers on it have the same one."""
+    """The time by the clock of this machine. All containers on it have the same one."""
     here = this_process("")
     return ClockTime(int(time.time() * 1000), ClockName.OWN, here.boot or here.host)
 
 
 def _controller_ms(cluster: Cluster) -> int:
-    """-1 if the controllers do not report times: their first version of this request had none."""
+    """The time that the leading controller reports; -1 if it reports none, as in the first version of this request."""
     reply = cluster.ask_any("DescribeQuorum", _QUORUM)
     check(reply.error_code, subject=_METADATA_LOG, doing="DescribeQuorum")
     topic = the_only(reply.topics, doing="DescribeQuorum", subject=_METADATA_LOG)

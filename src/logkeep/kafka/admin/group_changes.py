@@ -43,7 +43,7 @@ class GroupRefusal:
 
 
 Refusals = dict[str, tuple[GroupRefusal, ...]]
-"""By group, for all groups of the request; empty: everything was done."""
+"""What brokers refused, by group. Every group of the request is in it; an empty tuple: everything was done."""
 _Call = Callable[[Connection, str], Iterable[GroupRefusal]]
 
 
@@ -51,9 +51,9 @@ def commit_offsets(cluster: Cluster, commits: Mapping[str, Mapping[TopicPartitio
     """Set offsets of classic and consumer groups, as an administrator; missing groups are created."""
 
     def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[tuple[GroupRefusal, ...]]]:
-        requests = [(group, part) for group in some for part in _small_enough(group, commits[group])]
+        requests = [(group, part) for group in some for part in _split_by_size(group, commits[group])]
         refused: dict[str, list[GroupRefusal]] = {group: [] for group in some}
-        for (group, _), reply in zip(requests, _committed(coordinator, requests), strict=True):
+        for (group, _), reply in zip(requests, _send_commits(coordinator, requests), strict=True):
             refused[group] += [GroupRefusal(code, log) for log, code in reply if code != OK]
         return (_keyed(group, tuple(each)) for group, each in refused.items())
 
@@ -63,10 +63,10 @@ def commit_offsets(cluster: Cluster, commits: Mapping[str, Mapping[TopicPartitio
 _Commits = Mapping[TopicPartition, tuple[int, int, str]]
 
 
-def _committed(
+def _send_commits(
     coordinator: Connection, requests: Sequence[tuple[str, _Commits]]
 ) -> Iterator[list[tuple[TopicPartition, int]]]:
-    """The answers to one request after the other; some are in flight at the same time."""
+    """Send one OffsetCommit request after the other, some of them in flight together; yields the codes of each."""
     version, buffer = coordinator.version("OffsetCommit", at_most=HIGHEST), ReceiveBuffer()
     sent = 0
     for received in range(len(requests)):
@@ -82,7 +82,8 @@ def _keyed(group: str, refused: tuple[GroupRefusal, ...]) -> KeyedAnswer[tuple[G
     return group, next(passing, OK), refused
 
 
-def _small_enough(group: str, commits: Mapping[TopicPartition, CommittedOffset]) -> Iterator[_Commits]:
+def _split_by_size(group: str, commits: Mapping[TopicPartition, CommittedOffset]) -> Iterator[_Commits]:
+    """The commits of a group in parts, each small enough for one request."""
     some: dict[TopicPartition, tuple[int, int, str]] = {}
     size_bytes, overhead_bytes = 0, 100 + len(group.encode())
     for log, commit in commits.items():

@@ -54,7 +54,7 @@ class CommittedOffset:
 
 
 def list_groups(cluster: Cluster) -> tuple[Group, ...]:
-    """From all brokers: each knows only the groups that it coordinates."""
+    """All groups. Every broker is asked: each knows only the groups that it coordinates."""
     found: set[Group] = set()
     for node, reply in ask_each_coordinator(cluster, "ListGroups", {"states_filter": [], "types_filter": []}):
         check(reply.error_code, subject=f"broker {node}", doing="ListGroups")

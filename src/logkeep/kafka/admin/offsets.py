@@ -19,7 +19,7 @@ class At(enum.IntEnum):
     EARLIEST = -2
     MAX_TIMESTAMP = -3
     EARLIEST_LOCAL = -4
-    """Of a log in tiered storage: the first offset that is on the broker's own disk."""
+    """The first offset on the broker's own disk; earlier ones of a log in tiered storage are elsewhere."""
 
 
 class IsolationLevel(enum.IntEnum):
@@ -74,7 +74,7 @@ def list_offsets(
     *,
     isolation: IsolationLevel = IsolationLevel.UNCOMMITTED,
 ) -> dict[TopicPartition, FoundOffset]:
-    """Offsets at `at` for all partitions, or at a place or time of each in a mapping."""
+    """The offset at `at` in each partition. In a mapping, each partition has a value of its own in place of `at`."""
     places = wanted if isinstance(wanted, Mapping) else dict.fromkeys(wanted, int(at))
 
     def ask(leader: Connection, some: Sequence[TopicPartition]) -> Iterator[Answer[FoundOffset]]:

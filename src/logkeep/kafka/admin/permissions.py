@@ -41,7 +41,8 @@ def cluster_operations(cluster: Cluster) -> frozenset[str] | None:
 
 
 def _operations(bits: Collection[int] | None) -> frozenset[str] | None:
-    """Brokers report no bits to a user without DESCRIBE, and the highest bit if operations were not requested."""
+    """The names of operations; None = unknown. Brokers report no bits to a user without DESCRIBE, and the highest bit
+    if the request did not ask for operations."""
     if not bits or _NOT_REQUESTED in bits:
         return None
     return frozenset(OPERATIONS[each] for each in bits if each in OPERATIONS)

@@ -74,7 +74,7 @@ def add_partitions(
                 "v3_and_below_topics": [{"name": t, "partitions": p} for t, p in by_topic(wanted).items()],
             }
             reply = coordinator.call("AddPartitionsToTxn", fields, at_most=_ADD_VERSION)
-            yield key, _worst(reply), True
+            yield key, _first_error(reply), True
 
     return _ask(cluster, transactional_id, ask, "AddPartitionsToTxn", _FENCED).get(transactional_id)
 
@@ -108,7 +108,7 @@ def _init_fields(transactional_id: str | None, timeout_ms: int) -> dict[str, Any
     }
 
 
-def _worst(reply: Any) -> int:
+def _first_error(reply: Any) -> int:
     """The first error code; "not attempted because of another partition" counts only if there is no other."""
     codes = [p.partition_error_code for t in reply.results_by_topic_v3_and_below for p in t.results_by_partition]
     errors = [code for code in codes if code not in (OK, _NOT_ATTEMPTED)]

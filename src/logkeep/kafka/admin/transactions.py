@@ -33,7 +33,7 @@ class ProducerTransaction:
 
 
 def list_transactions(cluster: Cluster, *, states: Sequence[str] = ()) -> tuple[ListedTransaction, ...]:
-    """From all coordinators. Brokers leave out transactional ids that this user may not describe."""
+    """The transactions of all coordinators. Brokers leave out transactional ids that this user may not describe."""
     found: set[ListedTransaction] = set()
     fields = {"state_filters": list(states), "producer_id_filters": []}
     for node, reply in ask_each_coordinator(cluster, "ListTransactions", fields):

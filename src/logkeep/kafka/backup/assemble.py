@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from logkeep.errors import BackupFailed, ClusterNotReady, NotAuthorised
-from logkeep.kafka.backup.claims import join
+from logkeep.kafka.backup.claims import join_claims
 from logkeep.kafka.backup.plan import REMOVED_MEANWHILE, Plan, history_of
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult, result_of
 from logkeep.kafka.client.topology import Topic
@@ -17,6 +17,7 @@ from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.log_traits import LogTraits, all_joined
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.logs.read_times import ReadTimes, all_times
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
@@ -40,19 +41,20 @@ class Assembled:
     tips: Mapping[LogName, EpochRun]
     """Leader epoch and end of the last batch that was copied, by log."""
     traits: Mapping[LogName, LogTraits | None] = field(default_factory=dict)
-    """Of what was copied, by log; None if those of a part are not known."""
+    """The traits of what was copied, by log; None if those of a part are not known."""
     last_batches: Mapping[LogName, LastBatch | None] = field(default_factory=dict)
-    """The last batch that was copied, of each log with one; None if it is not known."""
+    """The last batch that was copied, by log; None if it is not known. Logs without a copied batch are left out."""
     times: Mapping[LogName, ReadTimes | None] = field(default_factory=dict)
-    """When each log with copied ranges was read; None if that of a range is not known."""
+    """When each log with copied ranges was read; None if that is not known for one of its ranges."""
     retention_ms: Mapping[LogName, int] = field(default_factory=dict)
     """The smallest `delete.retention.ms` while a catch-up read a log."""
     offsets: int = 0
-    """How many the segments cover."""
+    """How many offsets the segments cover."""
 
 
 def earlier_results(receipts: Iterable[UnitReceipt | CatchUpReceipt]) -> list[CopyResult]:
-    """What an interrupted run finished. Only whole ranges count; a note that is not ours is ignored."""
+    """What an interrupted run finished. Only units that copied all of their ranges count; receipts whose note cannot be
+    read are ignored."""
     found = []
     for receipt in receipts:
         with suppress(msgspec.MsgspecError):
@@ -101,7 +103,7 @@ def refuse_unconfirmed_deletions(deleted: Iterable[RangeResult], topics: Iterabl
     """
     there = {(t.name, history_of(t)) for t in topics}
     for each in deleted:
-        if (each.log.name, each.log.history.partition("-")[0]) in there:
+        if (each.log.name, topic_id_of(each.log.history)) in there:
             raise ClusterNotReady(
                 "a broker did not know the topic for a while, but it exists",
                 subject=str(each.log),
@@ -130,7 +132,7 @@ def refuse_failures(results: Iterable[CopyResult]) -> None:
 def assemble(plan: Plan, results: Iterable[CopyResult], postponed: Collection[LogName] = ()) -> Assembled:
     """Join the claims of all units and find what is missing; without the logs that are `postponed` to another round."""
     done = list(results)
-    joined = [j for j in join(done) if j.log not in postponed]
+    joined = [j for j in join_claims(done) if j.log not in postponed]
     deleted = {r.log for r in deleted_logs(done)}
     gaps = [
         KnownGap(j.log, gap.start, gap.end, _DELETED if j.log in deleted else REMOVED_MEANWHILE)
@@ -190,7 +192,7 @@ def changed_log_findings(results: Iterable[RangeResult]) -> list[Finding]:
             code="new-history",
             severity=Severity.WARNING,
             where=str(log),
-            what=f"{words.get(cause, cause)} while the backup ran; earlier backups keep what it was",
+            what=f"{words.get(cause, cause)} while the backup ran; earlier backups keep the log as it was",
         )
         for log, cause in {r.log: r.cause for r in results}.items()
     ]
@@ -226,7 +228,7 @@ def _new_history(log: LogName) -> Finding:
 
 
 def _last_ranges(results: Iterable[CopyResult]) -> dict[LogName, RangeResult]:
-    """Of each log with batches, the range that has the last one."""
+    """By log, the range that has its last batch. Logs without batches are left out."""
     found: dict[LogName, RangeResult] = {}
     for each in (r for result in results for r in result.ranges if r.epochs):
         if each.log not in found or last_run(each).end > last_run(found[each.log]).end:

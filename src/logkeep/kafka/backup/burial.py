@@ -118,7 +118,8 @@ def hold_before(session: Writing, base: BackupEntry | None) -> None:
 
 
 def release_notes(folded: Folded) -> tuple[Finding, ...]:
-    """After the user has accepted deletions: what is held because of them. Only the user ends that."""
+    """Notes about backups that are held because of deletions, after the user has accepted these: only the user ends a
+    hold."""
     return tuple(
         Finding(
             code="deletions-accepted",

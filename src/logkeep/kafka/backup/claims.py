@@ -33,7 +33,7 @@ class Joined:
     gaps: tuple[Range, ...]
 
 
-def join(results: Iterable[CopyResult]) -> list[Joined]:
+def join_claims(results: Iterable[CopyResult]) -> list[Joined]:
     """Join the claims of all units, log by log.
 
     Rows that claim nothing any more are left out; their objects are garbage, since no reader would ever need them.

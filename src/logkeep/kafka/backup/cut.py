@@ -31,7 +31,7 @@ class SettledCut:
 
     bounds: Bounds
     open_transactions: tuple[OpenTransaction, ...]
-    """Always those of these very cuts."""
+    """The transactions that are open at exactly these cuts."""
     undecided: tuple[OpenTransaction, ...]
     """Open transactions that no coordinator reports as ongoing, and whose marker did not come in time."""
 
@@ -73,7 +73,7 @@ def classify(found: Iterable[OpenTransaction], states: Mapping[int, str]) -> Ope
     return OpenStates(frozenset(decided), tuple(still), tuple(unknown))
 
 
-def torn(bounds: Mapping[TopicPartition, LogBounds]) -> list[TopicPartition]:
+def logs_to_settle(bounds: Mapping[TopicPartition, LogBounds]) -> list[TopicPartition]:
     """Logs in which a transaction may reach beyond the cut."""
     return [log for log, b in bounds.items() if b.last_stable < b.high_watermark]
 
@@ -122,7 +122,7 @@ def settle(
     The log start stays as it was read first: retention may move it meanwhile, and the copy notices that.
     """
     settled = dict(bounds)
-    pending, wait = torn(settled), _FIRST_PAUSE_S
+    pending, wait = logs_to_settle(settled), _FIRST_PAUSE_S
     still_open: dict[TopicPartition, list[OpenTransaction]] = {}
     undecided: list[OpenTransaction] = []
     seen: Producers = {}
@@ -150,7 +150,7 @@ def settle(
             settled[log] = moved_cut(settled[log], fresh, held=log in held)
             still_open[log] = []
         undecided = [t for t in undecided if t.log not in moved]
-        pending = [log for log in torn(settled) if log in moved]
+        pending = [log for log in logs_to_settle(settled) if log in moved]
     return SettledCut(
         bounds=settled,
         open_transactions=tuple(sorted(t for some in still_open.values() for t in some)),
@@ -168,7 +168,7 @@ class Clamped:
     recorded: int
 
 
-def clamp(
+def clamp_commits(
     group: str, commits: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, LogBounds]
 ) -> tuple[dict[TopicPartition, int], list[Clamped]]:
     """Committed offsets, none above the cut: brokers accept commits far beyond the end of a log."""

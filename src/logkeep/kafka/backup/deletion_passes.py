@@ -1,7 +1,7 @@
-"""What a run knows of the deletions of each log, pass by pass. Pure.
+"""What a run knows about deleted keys of each log, pass by pass. Pure.
 
-A pass compares the archive of doubtful logs with the live ones, and then reads what came since. What it could not prove
-of that is compared again by the next pass.
+A log is doubtful if the run may have missed deletions in it. A pass compares the archive of doubtful logs with the live
+logs, and then reads what was written since. What that read does not prove is compared by the next pass.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -75,9 +75,11 @@ class DeletionPasses:
         )
 
     def compared(self, results: Iterable[DeletionsFound], *, last: bool) -> "DeletionPasses":
-        """After a comparison: what was archived before it is proven. The `last` one decides what was odd before.
+        """The state after a comparison: what was archived before it is proven. A log with `odd` keys is compared again
+        by the next pass; the `last` pass leaves only logs with `unclear` keys unproven.
 
-        One that is not complete leaves an earlier complete one in force: what that one proved is not compared again.
+        A comparison that is not complete leaves an earlier complete one in force: what that one proved is not compared
+        again.
         """
         results = tuple(results)
         found = {each.log: each for each in results if not (each.problem and self._complete(each.log))}
@@ -90,10 +92,11 @@ class DeletionPasses:
         return replace(after, judged={**self.judged, **cleared})
 
     def extended(self, facts: Facts, added: Assembled) -> "DeletionPasses":
-        """After the copy of what came since: only that is judged.
+        """The state after the copy of what was written since: only that is judged.
 
-        By density alone where something is buried. A key may be gone from the archived offsets because a later value
-        replaced it, and that value may be replaced and cleaned before it is read: then no value would be left.
+        Where something is buried, only density counts as proof. A key may be gone from the archived offsets because a
+        later value replaced it, and that value may be replaced and cleaned before it is read: then no value would be
+        left.
         """
         buried = self.buried()
         added = replace(added, times={log: read for log, read in added.times.items() if log not in buried})
@@ -126,7 +129,7 @@ class DeletionPasses:
         return each is not None and log.name not in self.accepted and suspicious(each.keys, each.vanished)
 
     def buried(self) -> dict[LogName, BuriedOffsets]:
-        """What this run buries."""
+        """The offsets that this run buries, by log."""
         runs = {
             log: decode_runs(each.runs, str(log))
             for log, each in self.found.items()

@@ -16,7 +16,7 @@ from logkeep.kafka.client.topology import TopicPartition, is_internal
 from logkeep.kafka.logs.read_times import ReadTimes
 from logkeep.kafka.record.deletion_times import CleanupRule, DeletionTimes, cleanup_rule, margin_ms, rule_of
 from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord
-from logkeep.kafka.record.unproven_deletions import unproven_finding
+from logkeep.kafka.record.unproven_deletions import is_dense, unproven_finding
 from logkeep.model.clock_time import same_clock
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
@@ -31,9 +31,9 @@ class KnownLogs:
 
     reached: Mapping[TopicPartition, ArchivedReach]
     rules: Mapping[str, CleanupRule]
-    """By topic, as the last backup recorded them."""
+    """The cleanup rule of each topic, as the last backup recorded it."""
     unproven: Mapping[TopicPartition, Range]
-    """Of logs without times: the offsets whose deletions are not proven by density."""
+    """For logs without recorded times: the offsets whose deletions are not proven by density."""
 
 
 @dataclass(frozen=True)
@@ -122,14 +122,9 @@ def _doubt(
         return ""
     if lost:
         return f"retention removed offsets [{lost[0].start}, {lost[0].end}) before they were copied"
-    if sum(s.end - s.start for s in segments) >= len(new) and dense(segments):
+    if sum(s.end - s.start for s in segments) >= len(new) and all(map(is_dense, segments)):
         return ""
     return _too_late(base, read, retention_ms)
-
-
-def dense(segments: Iterable[Segment]) -> bool:
-    """Whether every covered offset has its record, or its marker."""
-    return all(s.has_object and s.first <= s.start and s.records == s.end - s.first for s in segments)
 
 
 def _too_late(base: ArchivedReach | None, read: ReadTimes | None, retention_ms: int) -> str:

@@ -32,9 +32,9 @@ class Facts:
 
     metadata: ClusterMetadata
     topics: tuple[Topic, ...]
-    """The selected ones."""
+    """The selected topics."""
     log_ends: LogEnds
-    """Of the selected partitions, with the offsets of groups in them."""
+    """The ends of the selected partitions, with the offsets of groups in them."""
     sizes: Mapping[TopicPartition, int]
     configs: Mapping[str, TopicConfigs]
     acls: tuple[AclBinding, ...] | None
@@ -47,13 +47,13 @@ class Facts:
     chosen: bool = False
     """Whether the user chose topics: then a group that has no offset in them is not part of the backup."""
     cut: ClockTime | None = None
-    """By the cluster's clock, before the first log end was asked; None if that is not known."""
+    """The time by the cluster's clock before the first log end was read; None if it is not known."""
     named: frozenset[str] = frozenset()
     """Topics that the user named, each by its whole name."""
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:
-        """Those that belong to the backup."""
+        """The groups that belong to the backup."""
         return tuple(g for g in self.log_ends.groups if g.commits or not self.chosen)
 
     @property

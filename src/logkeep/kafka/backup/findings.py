@@ -69,8 +69,8 @@ def undecided_past(log: LogName) -> Finding:
         what="compaction removed the records that would show whether the log still has the past that is archived of "
         "it, or retention did while its leader changed, or the last archived batch cannot be read; leader epochs fit, "
         "and the log is continued",
-        remedy="nothing, unless a broker's disk was put back or the cluster was cloned since the last backup: then "
-        "back it up under another --source name",
+        remedy="nothing, unless a broker's disk was replaced by an earlier copy or the cluster was cloned since the "
+        "last backup: then back it up under another --source name",
     )
 
 

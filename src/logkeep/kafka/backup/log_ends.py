@@ -39,7 +39,7 @@ Commits = Mapping[TopicPartition, CommittedOffset]
 class GroupFacts:
     group: Group
     commits: Commits
-    """In the topics of the backup."""
+    """The group's commits in the topics of the backup."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,8 @@ def _read_once(
 
 
 def _plain_commits(groups: Sequence[GroupFacts]) -> dict[str, Commits]:
-    """Of all groups but share groups; also of those without commits, whose first one may come at any moment."""
+    """The commits of all groups except share groups. Groups without commits are in it too: their first commit may come
+    at any moment."""
     return {g.group.name: g.commits for g in groups if g.group.kind != "share"}
 
 

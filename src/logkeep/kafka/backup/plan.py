@@ -15,6 +15,7 @@ from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.record.documents import ArchivedReach
+from logkeep.kafka.record.history_names import history_name, history_number, topic_id_of
 from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range, tile
 from logkeep.model.segments import Collection as Kind
@@ -29,7 +30,7 @@ REMOVED_BEFORE = "retention removed it before it was copied"
 REMOVED_MEANWHILE = "retention removed it while the backup ran"
 _USUAL_RECORD_BYTES = 500
 _SMALLEST_PIECE = 1_000
-"""Records: smaller pieces cost more time than they save."""
+"""In records: smaller pieces cost more time than they save."""
 UsedNumbers = Mapping[tuple[str, str], int]
 """By name and id of a topic, the largest number of its histories that something outside the last backup refers to."""
 
@@ -181,16 +182,16 @@ def expected_bytes(
 
 def same_topic(history: str, topic: Topic) -> bool:
     """Whether it is a history of this topic, and not of an earlier one of the same name."""
-    return history.partition("-")[0] == history_of(topic)
+    return topic_id_of(history) == history_of(topic)
 
 
 def used_numbers(folded: Folded) -> dict[tuple[str, str], int]:
-    """Of histories with buried or folded offsets, and of catch-ups: none of that may apply to another copy.
+    """The numbers of histories with buried or folded offsets, and of catch-ups: none of that may apply to another copy.
 
     The last backup need not have them: it may have left the topic out, and later backups may be deleted.
     """
     logs = [*(burial.log for burial in folded.buried or ()), *(fold.log for fold in folded.folds or ())]
-    used = [((log.name, log.history.partition("-")[0]), history_number(log.history)) for log in logs]
+    used = [((log.name, topic_id_of(log.history)), history_number(log.history)) for log in logs]
     used += [((s.topic, s.topic_id), s.number) for s in folded.generation_starts or () if s.number]
     found: dict[tuple[str, str], int] = {}
     for topic, number in used:
@@ -198,15 +199,10 @@ def used_numbers(folded: Folded) -> dict[tuple[str, str], int]:
     return found
 
 
-def history_number(history: str) -> int:
-    """0 for the first one of a topic."""
-    return int(history.partition("-")[2] or 0)
-
-
 def next_history(topic: str, history: str, used: UsedNumbers) -> str:
     """The name of the history of a topic that follows one whose end was lost."""
-    topic_id, _, _ = history.partition("-")
-    return f"{topic_id}-{max(history_number(history), used.get((topic, topic_id), 0)) + 1}"
+    topic_id = topic_id_of(history)
+    return history_name(topic_id, max(history_number(history), used.get((topic, topic_id), 0)) + 1)
 
 
 def _new_history(known: ArchivedReach | None, topic: Topic, used: UsedNumbers) -> str:
@@ -223,14 +219,14 @@ def _archived_end(known: ArchivedReach | None, bound: LogBounds) -> int:
 
 
 def _tip_before(history: str, *known: ArchivedReach | None) -> dict[int, ArchivedReach]:
-    """By offset, what is archived right before it, where that is known."""
+    """What is archived right before an offset, by offset, where that is known."""
     return {k.end: k for k in reversed(known) if k is not None and k.history == history}
 
 
 def _share(size_bytes: int | None, bound: LogBounds, part: Range) -> int:
     """About how many bytes a part of a log has, if they are spread evenly.
 
-    A log of unknown size is not taken for a small one: its records are assumed to be of usual size.
+    A log of unknown size must not count as small: its records are assumed to be of usual size.
     """
     if size_bytes is None:
         return len(part) * _USUAL_RECORD_BYTES

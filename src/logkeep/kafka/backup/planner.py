@@ -32,7 +32,7 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.record.deletion_times import cleanup_rule
-from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord, reached_in
+from logkeep.kafka.record.documents import KIND, ArchivedReach, ClusterRecord, reached_in
 from logkeep.kafka.record.folded_over import folded_ends
 from logkeep.kafka.record.lost_burials import lost_burials
 from logkeep.kafka.record.scram import probe_scram, scram_left_out
@@ -51,9 +51,8 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.parts import dense_logs
 
-KIND = "kafka"
 _MANY_BYTES = 512 << 20
-"""Fewer are copied before another engine could start."""
+"""Fewer bytes are copied before another engine could start."""
 _TOPIC_READS = 10
 """Each takes well under a second: more would help only while topics are deleted all the time."""
 
@@ -112,7 +111,7 @@ class BackupPlanner:
         broken = broken_logs(facts.topics, facts.bounds, now.furthest, self.continuity.epoch_ends)
         kept = {log: reach for log, reach in now.reached.items() if log not in {b.log for b in broken}}
         trusted = trusted_logs(self.seen, facts.topics, facts.bounds)
-        doubted = [each for each in earlier if each.unit not in base.vouched]
+        doubted = [each for each in earlier if each.unit not in base.compared_units]
         wanted = compare_before_plan(facts.topics, facts.bounds, kept, base.reached, doubted, trusted, base.gaps)
         judged = self.continuity.before_plan(wanted, ArchivedRows(self.place, base.entry, earlier), facts, base.record)
         broken += [BrokenLog(partition_of(log), Cause.OTHER_PAST, log.history) for log in sorted(judged.others)]

@@ -30,19 +30,19 @@ class PreviousBackup:
     gaps: tuple[KnownGap, ...] = ()
     used: UsedNumbers = field(default_factory=dict)
     folded_to: Mapping[LogName, int] = field(default_factory=dict)
-    """Below which offset logs were folded."""
+    """The offset below which each log was folded."""
 
     tips: Mapping[TopicPartition, ArchivedReach] = field(default_factory=dict)
-    """Those of `reached` whose last batch is not in the record, with that batch."""
+    """The logs of `reached` whose last batch is not in the record, with that batch."""
 
     unproven: Mapping[TopicPartition, Range] = field(default_factory=dict)
-    """Of logs whose times this backup does not have: offsets whose deletions may be missing."""
+    """For logs whose times this backup does not have: offsets whose deletions may be missing."""
     later: Mapping[TopicPartition, ArchivedReach] = field(default_factory=dict)
     """The logs in a later round that found nothing new and stored nothing: their cuts have later times."""
 
     begun: Mapping[str, str] = field(default_factory=dict)
     """By topic, the history of a new generation that becomes active with this run, in place of the last one."""
-    vouched: frozenset[str] = frozenset()
+    compared_units: frozenset[str] = frozenset()
     """Units of catch-ups: the active logs were compared in every round since they were copied."""
 
     lost: Mapping[TopicPartition, Range] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class PreparedBackup:
     broken: tuple[BrokenLog, ...]
     """Logs that begin a new history."""
     generation: int
-    """Of the chain that the plan continues."""
+    """The generation of the chain that the plan continues."""
     undecided: tuple[LogName, ...] = ()
     """Logs that are continued although it is not known whether they have the same past."""
     recopied: Mapping[TopicPartition, str] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class PreparedBackup:
 
     @property
     def comparisons(self) -> list[tuple[LogName, str, int]]:
-        """Logs that a run would compare with the live ones: why, and about how many bytes it would read there."""
+        """Logs that a run would compare with the live ones, each with the reason and about how many bytes are read."""
         return [
             (
                 each.log,
@@ -121,7 +121,7 @@ class PreparedBackup:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Those that are known before anything is copied."""
+        """The findings that are known before anything is copied."""
         planned = (*assemble(self.plan, ()).findings, *new_histories(self.broken), *groups_of(self.facts)[1])
         planned += tuple(map(undecided_past, self.undecided))
         return (*planned, *cluster_findings(self.facts), *gone_topics(self.base.reached, self.facts))
@@ -134,7 +134,7 @@ def new_histories(broken: Sequence[BrokenLog]) -> list[Finding]:
             severity=Severity.WARNING,
             where=str(b.log),
             what=f"the log does not continue what is archived of it ({b.cause}); it begins a new history, "
-            "and earlier backups keep what it was",
+            "and earlier backups keep the log as it was",
         )
         for b in broken
     ]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from logkeep.kafka.backup.assemble import Assembled
-from logkeep.kafka.backup.cut import clamp
+from logkeep.kafka.backup.cut import clamp_commits
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.log_ends import GroupFacts
 from logkeep.kafka.client.topology import TopicPartition
@@ -51,7 +51,7 @@ def groups_of(facts: Facts) -> tuple[tuple[GroupRecord, ...], list[Finding]]:
 def _group(facts_of_group: GroupFacts, facts: Facts) -> tuple[GroupRecord, list[Finding]]:
     group, commits = facts_of_group.group, facts_of_group.commits
     offsets: Mapping[TopicPartition, int] = {log: c.offset for log, c in commits.items()}
-    kept, clamped = clamp(group.name, offsets, facts.bounds)
+    kept, clamped = clamp_commits(group.name, offsets, facts.bounds)
     record = GroupRecord(
         name=group.name,
         kind=group.kind,

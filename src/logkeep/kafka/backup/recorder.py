@@ -29,7 +29,7 @@ from logkeep.repository.chain.write_session import Writing
 
 @dataclass(frozen=True)
 class BackupRecorder:
-    """What one run records beside the logs."""
+    """Writes what one run records besides the logs."""
 
     place: SourceRef
     options: KafkaBackupOptions

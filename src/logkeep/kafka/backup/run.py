@@ -21,7 +21,7 @@ from logkeep.kafka.backup.findings import undecided_past
 from logkeep.kafka.backup.generations.plan import CaughtUp, GenerationRule, due_by_age, gaps_in_cut, without_unready
 from logkeep.kafka.backup.generations.round import GenerationRound, oldest_logs, refuse_damaged
 from logkeep.kafka.backup.plan import Plan
-from logkeep.kafka.backup.planner import KIND, BackupPlanner, cluster_identity
+from logkeep.kafka.backup.planner import BackupPlanner, cluster_identity
 from logkeep.kafka.backup.preparation import PreparedBackup, new_histories
 from logkeep.kafka.backup.recorder import BackupRecorder
 from logkeep.kafka.backup.units import CopyResult
@@ -31,7 +31,7 @@ from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.burials import join_burials, unreadable_burials
-from logkeep.kafka.record.documents import ArchivedReach, reached_by, same_cluster
+from logkeep.kafka.record.documents import KIND, ArchivedReach, reached_by, same_cluster
 from logkeep.kafka.record.scram import collect_scram
 from logkeep.model.findings import DELETION_DOUBTS, Finding
 from logkeep.model.ids import BackupId
@@ -58,7 +58,7 @@ class KafkaBackup:
     clock: Clock
     tokens: TokenSource
     catch_up_receipts: dict[str, CatchUpReceipt] = field(default_factory=dict, compare=False)
-    """Those of catch-ups that earlier rounds have read."""
+    """Receipts of catch-ups that earlier rounds have read, by name."""
 
     def prepare(self, options: KafkaBackupOptions) -> PreparedBackup:
         """Plan a run. Writes nothing, and refuses whatever a run would refuse."""
@@ -211,7 +211,7 @@ class _BackupRun:
         earlier = without_unready(earlier, session.folded.catch_ups or (), ready)
         if ready:
             begun = {each.catch_up.topic: each.history for each in ready}
-            base = replace(base, begun=begun, vouched=frozenset[str]().union(*(each.units for each in ready)))
+            base = replace(base, begun=begun, compared_units=frozenset[str]().union(*(each.units for each in ready)))
             earlier = [*(result for each in ready for result in each.results), *earlier]
         if earlier or base is not prepared.base:
             prepared = self.planner.plan_from(prepared.facts, base, prepared.generation, earlier)
@@ -240,8 +240,8 @@ class _BackupRun:
     ) -> tuple[PreparedBackup, CopiedLogs, DeletionPasses]:
         """Compare or copy again what is not proven, and read what came since, at most three times.
 
-        Not where a topic was deleted meanwhile: another cut would leave out what was copied of it, perhaps the only
-        copy left. A comparison counts only with what came since.
+        If a topic was deleted meanwhile, this is left out: another cut would leave out what was copied of the topic,
+        which may be the only copy left. A comparison counts only together with what was written since.
         """
         judged = judge_logs(prepared.base.known, copied.facts, copied.assembled)
         accepted = self.options.accept_deletions

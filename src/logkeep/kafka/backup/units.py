@@ -39,9 +39,9 @@ class CopyRange:
     """The name under which the log is archived: the topic id, with a suffix after a truncation."""
     leader_epoch: int = -1
     last_epoch: int = -1
-    """Of the last archived batch before `lo`; -1 if nothing is archived or it is not known."""
+    """The leader epoch of the last archived batch before `lo`; -1 if nothing is archived or it is not known."""
     last_end: int = -1
-    """The end of that batch: before `lo` if compaction removed what is between; -1 stands for `lo`."""
+    """The end of that batch: before `lo` if compaction removed what is between; -1 means `lo`."""
     first: bool = False
     """Whether the range owns the batch that contains `lo` even if it begins earlier: true at the log start."""
     archived_end: int = -1
@@ -107,15 +107,15 @@ class RangeResult(msgspec.Struct, frozen=True, kw_only=True):
     high_watermark: int = -1
     last_stable: int = -1
     log_start: int = -1
-    """As in the last good reply; -1 if there was none."""
+    """High watermark, last stable offset and log start in the last good reply; -1 if there was none."""
     traits: LogTraits | None = None
-    """Of the batches that were copied; None in receipts of older releases."""
+    """The traits of the batches that were copied; None in receipts of older releases."""
     last_batch: LastBatch | None = None
-    """The last one that was copied; None if there was none, and in receipts of older releases."""
+    """The last batch that was copied; None if there was none, and in receipts of older releases."""
     times: ReadTimes | None = None
     """When the unit's ranges were read; None if that is not known, and in receipts of older releases."""
     retention_ms: int = -1
-    """The topic's `delete.retention.ms` then, of ranges of a catch-up; -1: that of the backup counts."""
+    """For ranges of a catch-up, the topic's `delete.retention.ms` at that time; -1: that of the backup counts."""
 
 
 class CopyResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -72,9 +72,9 @@ class CopiedLogs:
     assembled: Assembled
     facts: Facts
     results: tuple[CopyResult, ...] = ()
-    """Of all ranges; another cut continues them."""
+    """The results of all ranges; another cut continues them."""
     added: tuple[CopyResult, ...] = ()
-    """Of those, the ones that were copied last."""
+    """The results among these that were copied last."""
     steady: bool = True
     """False: logs changed their history meanwhile, and were copied again; no other cut follows in this run."""
 
@@ -90,7 +90,7 @@ class KafkaBackupDone:
     findings: tuple[Finding, ...]
     logs: tuple[PartitionRecord, ...]
     offsets: int = 0
-    """New in this backup, including those that an interrupted run had copied."""
+    """How many offsets are new in this backup, including those that an interrupted run had copied."""
     changed: bool = True
     """False: nothing was committed, because `entry` still describes the cluster."""
     catch_up: str | None = None

@@ -75,7 +75,7 @@ class Cluster:
         self._brokers: tuple[Broker, ...] = ()
         self._met = met
         self._probed: set[Endpoint] = set()
-        """Closed our connection before any broker answered, and were asked what they speak."""
+        """Servers that closed our connection before any broker answered, and were then probed for their protocol."""
         self._answered = False
 
     def __enter__(self) -> Self:
@@ -254,7 +254,7 @@ class Cluster:
         found, now = self._connections.get(endpoint), self._clock()
         idle_s = now - self._used_at.get(endpoint, now)
         self._used_at[endpoint] = now
-        if found is not None and idle_s < _IDLE_S and not found.worn_out(now):
+        if found is not None and idle_s < _IDLE_S and not found.needs_replacement(now):
             return found
         if found is not None:
             found.close()
@@ -268,7 +268,7 @@ class Cluster:
 
 
 def long_retry_cluster(settings: ClientSettings) -> Cluster:
-    """For the steps of a restore after its plan: they wait some minutes for a broker that is restarted."""
+    """A cluster for the steps of a restore after its plan: they wait some minutes for a broker that is restarted."""
     return Cluster(settings, backoff=Backoff(attempts=_RESTART_ATTEMPTS), met=True)
 
 

@@ -48,7 +48,7 @@ class _Flight:
 
     @property
     def most_bytes(self) -> int:
-        """Of the reply."""
+        """The limit of the reply's size."""
         api = self.what.api
         return fetch_limit(_USUAL_FETCH_BYTES) if api == "Fetch" else reply_limit(api)
 
@@ -64,7 +64,7 @@ class Connection:
         self._next = 0
         self._flights: collections.deque[_Flight] = collections.deque()
         self._most_bytes: collections.deque[int] = collections.deque()
-        """Of the replies to whole frames, in the order of sending."""
+        """Size limits of the replies that `receive_frame` will return, in the order of sending."""
         self._authenticated = False
         self._small = ReceiveBuffer()
         self._ranges: dict[int, tuple[int, int]] = {}
@@ -114,7 +114,7 @@ class Connection:
         """Requests whose replies have not been received."""
         return len(self._flights)
 
-    def worn_out(self, now: float) -> bool:
+    def needs_replacement(self, now: float) -> bool:
         """Whether to open another one instead: closed, or its authentication is about to expire."""
         return self.closed or now >= self._renew_at
 
@@ -250,8 +250,8 @@ class Connection:
                 self._not_kafka(first)
             if size > (most_bytes if self._authenticated else min(most_bytes, BEFORE_AUTHENTICATION)):
                 self._too_large(first, what)
-            for room in buffer.rooms(size):
-                self._fill(room)
+            for part in buffer.parts_to_fill(size):
+                self._fill(part)
             return buffer.view(size)
         except OSError as error:
             self._lost(error, f"waiting for {what}")

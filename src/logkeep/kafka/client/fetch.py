@@ -25,9 +25,9 @@ _API, _VERSION = 1, 13
 _NO_REPLICA, _NO_SESSION, _FINAL_EPOCH = -1, 0, -1
 _LEAVE_TO_BROKER = -1
 _CLIENT_AT = 12
-"""Of a request: after its length, API, version and correlation id."""
+"""Where the client id begins in a request: after length, API, version and correlation id."""
 _BEFORE_MAX_BYTES = 13
-"""Tags of the header, then replica, wait and smallest size."""
+"""Bytes between the client id and `max_bytes`: tags of the header, replica, wait and smallest size."""
 _VARINT_BITS = 35
 _DIVERGING = 0
 _LEADER = 1
@@ -78,9 +78,9 @@ class PartitionFetch:
     partition: int
     offset: int
     leader_epoch: int = -1
-    """Of the known leader: a broker with a newer epoch refuses."""
+    """The epoch of the leader as we know it: a broker with a newer epoch refuses the request."""
     last_epoch: int = -1
-    """Of the last record before `offset` that we have; -1 if there is none."""
+    """The leader epoch of the last record before `offset` that we have; -1 if there is none."""
     max_bytes: int = 0
     """Limit of this partition; 0: that of the request. The first batch of a request is always whole."""
 
@@ -93,12 +93,12 @@ class FetchLimits:
     max_wait_ms: int = 500
     min_bytes: int = 1
     rack: str = ""
-    """The client's: a leader then names a follower in the same rack. Empty: it serves everything itself."""
+    """The rack of the client: a leader then names a follower in the same rack. Empty: it serves everything itself."""
     client_id: str = "logkeep"
     bytes_per_s: int = 0
-    """Limit of this task; 0: none."""
+    """How fast this task may receive; 0: no limit."""
     committed: bool = False
-    """Up to the last stable offset only, with the list of aborted transactions."""
+    """Whether brokers send only what lies below the last stable offset, with the list of aborted transactions."""
 
 
 class AbortedTransaction(NamedTuple):
@@ -135,7 +135,7 @@ class FetchedPartition:
     snapshot: DivergingEpoch | None = None
     """A snapshot with older records of the metadata log: reading has to begin with it."""
     aborted: tuple[AbortedTransaction, ...] = ()
-    """Those with records or markers in the reply, if committed records were asked for."""
+    """Aborted transactions with records or markers in the reply, if only committed records were requested."""
 
     @property
     def served(self) -> bool:

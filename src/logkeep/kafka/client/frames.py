@@ -22,7 +22,7 @@ class ReceiveBuffer:
     def __init__(self, size_bytes: int = 64 * 1024) -> None:
         self._memory = bytearray(size_bytes)
 
-    def rooms(self, size_bytes: int) -> Iterator[memoryview]:
+    def parts_to_fill(self, size_bytes: int) -> Iterator[memoryview]:
         """Parts of the memory to fill one after the other, until they are `size_bytes` together."""
         filled = 0
         while filled < size_bytes:
@@ -33,7 +33,7 @@ class ReceiveBuffer:
             filled = end
 
     def view(self, size_bytes: int) -> memoryview:
-        """What the rooms were filled with."""
+        """The bytes that `parts_to_fill` was filled with."""
         return memoryview(self._memory)[:size_bytes]
 
     def _grow(self, size_bytes: int) -> None:

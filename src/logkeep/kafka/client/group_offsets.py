@@ -143,11 +143,12 @@ class _Reply:
         return found
 
     def count(self) -> int:
-        """Of an array; null is nothing. Each item has at least one byte: a false count ends with the data."""
+        """The number of items of an array; null has none. Each item has at least one byte, so a false count ends with
+        the data."""
         return max(self.number() - 1, 0)
 
     def text(self) -> str:
-        """Null is empty."""
+        """A text; null is read as an empty one."""
         size = self.number() - 1
         if size <= 0:
             return ""

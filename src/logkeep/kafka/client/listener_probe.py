@@ -59,7 +59,8 @@ def _without_tls(endpoint: Endpoint) -> FoundListener | None:
 
 
 def _with_tls(endpoint: Endpoint, settings: ClientSettings, context: ssl.SSLContext | None) -> FoundListener | None:
-    """With the client's own certificates, or else with those of this machine: a refused certificate is TLS too."""
+    """Probe with TLS: with the client's own certificates, or else with those of this machine. A server that refuses a
+    certificate speaks TLS too."""
     try:
         probing = _probing(replace(settings, protocol="SSL", sasl=None))
         return _ask(endpoint, probing, context or ssl.create_default_context())

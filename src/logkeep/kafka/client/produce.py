@@ -72,7 +72,7 @@ def request_parts(parcels: Sequence[OutgoingBatch], transactional_id: str | None
 
 
 def parse(body: memoryview) -> ProduceReply:
-    """Raises InvalidAnswer for invalid bytes."""
+    """Parse a reply. Raises InvalidAnswer for invalid bytes."""
     return _parse_simple(body) or _parse_any(body)
 
 

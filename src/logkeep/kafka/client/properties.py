@@ -96,7 +96,7 @@ def settings_from(found: Mapping[str, str], origin: OriginFile, *, bootstrap: st
 
 
 def _without_tls(mechanism: Mechanism) -> str:
-    """What a listener on the network gets."""
+    """What an eavesdropper on the network can do with this mechanism: the end of a warning."""
     if mechanism in {"PLAIN", "OAUTHBEARER"}:
         return "sends the secret in clear"
     return "lets others on the network guess the password offline, and read and change all that is sent"

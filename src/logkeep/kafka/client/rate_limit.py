@@ -38,8 +38,9 @@ def share(bytes_per_s: int | None, tasks: int) -> int:
     return max(bytes_per_s // max(tasks, 1), 1) if bytes_per_s else 0
 
 
-def paced(limits: FetchLimits) -> FetchLimits:
-    """With a limit, replies of about one second, so that pauses stay short. A batch is never cut, however large."""
+def with_short_replies(limits: FetchLimits) -> FetchLimits:
+    """The same limits; with a rate, a reply has at most about one second's bytes, so that pauses stay short. A broker
+    never cuts a batch, however large it is."""
     if not limits.bytes_per_s:
         return limits
     most = max(int(limits.bytes_per_s * _REPLY_S), LEAST_REPLY_BYTES)
@@ -63,7 +64,7 @@ class RateLimiter:
         if throttle_ms:
             self._muted_until_s[broker] = now_s + throttle_ms / 1000
 
-    def before_asking(self, broker: int) -> None:
+    def wait_to_send(self, broker: int) -> None:
         """Wait until a request to this broker may be sent."""
         free_at_s = max(self._pace.free_at_s, self._muted_until_s.pop(broker, float("-inf")))
         wait_s = free_at_s - self._clock()

@@ -15,9 +15,9 @@ from typing import Final
 _MIB: Final = 1 << 20
 BEFORE_AUTHENTICATION: Final = _MIB
 LARGEST_BATCH: Final = 1 << 30
-"""As in an archive: a larger batch is refused there too."""
+"""The same limit as for batches in an archive."""
 _HEADS: Final = 16 * _MIB
-"""Of a fetch reply: what surrounds the records of its partitions."""
+"""How much of a fetch reply may surround the records of its partitions."""
 _LARGEST_FRAME: Final = (1 << 31) - 1
 
 _ONE_ANSWER: Final = _MIB
@@ -71,10 +71,10 @@ REPLY_LIMITS: Final = MappingProxyType(
 
 
 def reply_limit(api: str) -> int:
-    """For a decoded reply. An API without a line of its own is one of those about named things."""
+    """The limit for a decoded reply. An API without a line above answers about what its request named."""
     return REPLY_LIMITS.get(api, _NAMED_THINGS)
 
 
 def fetch_limit(asked_bytes: int) -> int:
-    """For the reply to a fetch of at most so many bytes."""
+    """The limit for the reply to a fetch of at most so many bytes."""
     return min(asked_bytes + LARGEST_BATCH + _HEADS, _LARGEST_FRAME)

@@ -80,7 +80,7 @@ class ProgressBackoff:
         self._paused_s += wait_s
         self.pause(wait_s)
 
-    def insist(self, step: Callable[[], T]) -> T:
+    def repeat(self, step: Callable[[], T]) -> T:
         """The result of a step, which is repeated while its failure is a temporary one."""
         while True:
             try:

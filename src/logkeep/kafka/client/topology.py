@@ -77,7 +77,7 @@ class ClusterMetadata:
     brokers: tuple[Broker, ...]
     topics: tuple[Topic, ...]
     unready: tuple[UnreadyTopic, ...] = ()
-    """Topics without details, because of an error of their own."""
+    """Topics for which the cluster reports an error in place of details."""
     _leaders: dict[TopicPartition, Partition] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

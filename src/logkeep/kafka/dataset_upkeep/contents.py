@@ -20,12 +20,12 @@ class DatasetPartition(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
     first: int | None
     last: int | None
-    """Offsets of the first and the last record; null if there is none, or if nothing but the records says it. Files of
-    Avro and Parquet say only the first one; the last one is as the run noted it that wrote the last file."""
+    """Offsets of the first and the last record; null if there is none, or if only reading the records would show it.
+    Names of Avro and Parquet files show only the first offset; the last one is what the run that wrote it noted."""
     files: int
-    """With records."""
+    """How many files with records there are."""
     stored_bytes: int
-    """Of those files."""
+    """The size of these files."""
 
 
 def contents_of(dataset: ExistingDataset) -> Iterator[DatasetPartition]:

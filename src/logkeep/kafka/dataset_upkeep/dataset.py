@@ -5,20 +5,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from logkeep.errors import Damaged, UsageError
-from logkeep.formats.datasets.kafka_backup_v1.reader import file_name, group_offsets
+from logkeep.formats.datasets.kafka_backup_v1.reader import group_offsets
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.kafka_backup_v1 import FORMAT, LABEL, V1Files, v1_files
 from logkeep.kafka.importing.reader import DatasetReader
-from logkeep.kafka.importing.recognise import listed_dataset, open_listed
+from logkeep.kafka.importing.recognise import is_v1, listed_dataset, open_listed
 from logkeep.kafka.record.dataset_document import DatasetDocument
 from logkeep.kafka.record.dataset_version import DOCUMENT
 from logkeep.kafka.record.documents import TopicRecord
-from logkeep.store.base import ObjectInfo
 
 
 @dataclass(frozen=True)
 class ExistingDataset:
-    """Either files of kafka-backup-v1, whose indexes may be wrong, or the reader of another format."""
+    """A dataset as it is: files of kafka-backup-v1, whose indexes may be wrong, or a reader of another format."""
 
     target: DatasetTarget
     format: str
@@ -29,12 +28,12 @@ class ExistingDataset:
 
     @property
     def topics(self) -> dict[str, TopicRecord]:
-        """Those whose configs are known."""
+        """The topics whose configs are known, by name."""
         return {each.name: each for each in self.document.topics} if self.document is not None else {}
 
     @property
     def records_bytes(self) -> int:
-        """Of the files with records."""
+        """The size of the files with records."""
         if self.reader is not None:
             return self.reader.size_bytes
         return sum(info.size for files in self.v1.values() for info in files.records.values())
@@ -65,18 +64,15 @@ class ExistingDataset:
 
 
 def open_existing(target: DatasetTarget) -> ExistingDataset:
-    """Raises UsageError for what is no dataset, FormatTooNew, and UnsafeName for links and hostile names."""
+    """Open a dataset. Raises UsageError for what is no dataset, FormatTooNew, and UnsafeName for links and hostile
+    names."""
     try:
         objects, document = listed_dataset(target.store)
     except Damaged as error:
         if error.subject != DOCUMENT:
             raise
         raise UsageError(error.what, subject=error.subject, remedy=error.remedy) from error
-    if document.format == FORMAT if document is not None else any(map(_of_v1, objects)):
+    if document.format == FORMAT if document is not None else is_v1(objects):
         return ExistingDataset(target, FORMAT, document, v1=dict(sorted(v1_files(objects).items())))
     reader = open_listed(target.store, objects, document)
     return ExistingDataset(target, reader.label.format, document, reader=reader)
-
-
-def _of_v1(info: ObjectInfo) -> bool:
-    return info.name.count("/") == 1 and file_name(info.name.rpartition("/")[2]) is not None

@@ -27,7 +27,7 @@ class DatasetSegment(NamedTuple):
     first: int
     """The offset in its name."""
     names: tuple[str, ...]
-    """In the order in which they are deleted."""
+    """Names of its files, in the order in which they are deleted."""
     size_bytes: int
 
 
@@ -55,13 +55,14 @@ class PrunedPartition:
 
 
 NO_TIME = -1
-"""As the largest time of a segment: no record has one."""
+"""The largest time of a segment in which no record has a time."""
 
 
 def topic_policy(
     topic: "TopicRecord | None", older_than_ms: int | None, *, by_source: bool, named: bool
 ) -> TopicPolicy:
-    """What a topic may lose. `topic`: None if the dataset does not say its configs. `named`: by the user. Pure."""
+    """What may be deleted of a topic. `topic`: None if the dataset does not have its configs. `named`: the user named
+    the topic. Pure."""
     if topic is None:
         if by_source:
             return TopicPolicy(None, "the dataset does not say its retention.ms; use --older-than")
@@ -80,7 +81,8 @@ def topic_policy(
 def plan_prune(
     segments: Sequence[DatasetSegment], limit_ms: int, latest: Callable[[DatasetSegment], int]
 ) -> tuple[tuple[DatasetSegment, ...], str]:
-    """The segments that go, and why the next one stays. `latest`: the largest time in a segment. Pure but for that."""
+    """The segments that are deleted, and why the next one stays. Pure, if `latest`, which returns the largest time in a
+    segment, is."""
     for count, segment in enumerate(segments):
         if count == len(segments) - 1:
             return tuple(segments[:count]), "the last segment of a partition stays"
@@ -95,8 +97,8 @@ def plan_prune(
 def delete_segments(
     target: DatasetTarget, document: DatasetDocument | None, planned: Sequence[PrunedPartition]
 ) -> Iterator[str]:
-    """Yields each file that is gone. Raises Damaged for an index that cannot be read, and StoreDenied, before
-    anything is changed.
+    """Delete the planned segments; yields the name of each deleted file. Raises Damaged for an index that cannot be
+    read, and StoreDenied, before anything is changed.
 
     The document, and a partition index of kafka-backup-v1, forget the segments first: a run that is killed leaves
     segments that the next one deletes.

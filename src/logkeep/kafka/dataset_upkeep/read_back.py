@@ -1,4 +1,4 @@
-"""Every partition of a dataset, read and checked: for `verify`, and for topics that were written anew."""
+"""Reads and checks every partition of a dataset: for `verify`, and for rewritten topics."""
 
 from collections.abc import Iterator
 
@@ -18,5 +18,5 @@ def checked_partitions(dataset: ExistingDataset) -> Iterator[CheckedPartition]:
 
 
 def read_back(target: DatasetTarget) -> Iterator[CheckedPartition]:
-    """Raises what `open_existing` raises."""
+    """Open a dataset and check all of its partitions. Raises what `open_existing` raises."""
     yield from checked_partitions(open_existing(target))

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"-([0-9]+)\.[a-z]+")
 
 
 def segments_of(dataset: ExistingDataset) -> dict[Log, tuple[DatasetSegment, ...]]:
-    """Raises UsageError for the archives of other tools: those tools delete their own files."""
+    """The segments of each partition. Raises UsageError for archives of other tools: those delete their own files."""
     if dataset.v1:
         return {log: _v1(files) for log, files in dataset.v1.items()}
     if dataset.format not in {AVRO, PARQUET}:
@@ -33,7 +33,7 @@ def segments_of(dataset: ExistingDataset) -> dict[Log, tuple[DatasetSegment, ...
 
 
 def latest_time(dataset: ExistingDataset, log: Log) -> Callable[[DatasetSegment], int]:
-    """A function that reads the records of a segment."""
+    """A function that reads a segment and returns the largest time of its records."""
     times = partial(_v1_times, dataset, log) if dataset.v1 else partial(_file_times, _readers(dataset)[log])
 
     def read(segment: DatasetSegment) -> int:

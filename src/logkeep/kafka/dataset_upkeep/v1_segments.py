@@ -30,7 +30,7 @@ class OpenedPartition:
 
 
 def open_partition(store: Store, topic: str, number: int, files: V1Files) -> OpenedPartition:
-    """Reads the partition index alone."""
+    """One partition, opened by its partition index alone: no segment is read."""
     where = f"{topic}, partition {number}"
     try:
         reader = v1_partition(store, topic, number, files)
@@ -78,6 +78,6 @@ def readable_index(segment: V1SegmentReader) -> tuple[V1SegmentReader, Finding |
 
 
 def found_records(segment: V1SegmentReader, notes: ReadNotes, above: int) -> Iterator[tuple[v1.V1Records, int]]:
-    """The records of one segment, with the byte at which each part begins; nothing of a file without a byte."""
+    """The records of one segment, in parts, each with the byte at which it begins; none if the file is empty."""
     if segment.size:
         yield from segment.scan(notes, above)

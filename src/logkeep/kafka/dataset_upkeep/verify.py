@@ -162,7 +162,8 @@ def exit_code(findings: Iterable[Finding]) -> int:
 
 
 def _reported(notes: ReadNotes, name: str) -> list[Finding]:
-    """Of one segment. Records that its index lists were there: without them the file is damaged."""
+    """The findings of one segment. A record that the index lists was there once: if it is missing, the file is
+    damaged."""
     lost = [
         Finding(
             code="records-lost",

@@ -17,7 +17,8 @@ _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # opening a p
 
 
 class AppendedFile:
-    """Opened for a whole run of one writer. Raises errors of stores, and Locked if another process writes the file."""
+    """A file that one writer keeps open for its whole run. Raises errors of stores, and Locked if another process
+    writes the file."""
 
     def __init__(self, root: Path, name: str, keep_bytes: int) -> None:
         """Create the file if it is missing; keep its first bytes, and remove what follows."""

@@ -1,4 +1,4 @@
-"""Topics of a dataset in a bucket that are written anew: beside the old ones, and then exchanged under a journal.
+"""Rewrites topics of a dataset in a bucket: first beside the old ones, and then exchanged with them under a journal.
 
 The new topics are written to `.logkeep/rewrite/<run>/`, a dataset by itself, and read back. From the journal's
 `exchanging` on, the old objects of a topic are deleted, indexes first and the newest records before older ones, and the
@@ -17,7 +17,7 @@ import msgspec
 
 from logkeep.errors import Damaged, Locked, ObjectMissing, StoreDenied
 from logkeep.kafka.datasets.documents import put_document, read_document, with_topics
-from logkeep.kafka.datasets.held_journal import HeldJournal, abandoned, kept
+from logkeep.kafka.datasets.held_journal import HeldJournal, is_abandoned, renew_journal
 from logkeep.kafka.datasets.target import DatasetTarget, writes_meanwhile
 from logkeep.kafka.datasets.values import ExportedLog
 from logkeep.kafka.record.dataset_document import DatasetDocument
@@ -70,20 +70,20 @@ def exchanged_now(target: DatasetTarget) -> Locked | None:
 
 
 @contextmanager
-def held(target: DatasetTarget) -> Iterator[HeldJournal]:
+def hold_journal(target: DatasetTarget) -> Iterator[HeldJournal]:
     """Take the journal of a bucket; continue or undo what a killed run left. Raises Locked if its owner is alive."""
     run, found = random_token(), read_journal(target.store)
     own = ExchangeDocument(state=ExchangeState.WRITING, run=run, owner=this_process(run), topics=(), prefixes=())
     if found is None or found[0].state is ExchangeState.IDLE:
-        with kept(HeldJournal(target.store, own, found[1] if found else None)) as journal:
+        with renew_journal(HeldJournal(target.store, own, found[1] if found else None)) as journal:
             yield journal
         return
     document, info = found
-    if not abandoned(target.store, document, info):
+    if not is_abandoned(target.store, document, info):
         raise exchange_under_way(document, target.url)
     state = document.state if document.state is ExchangeState.EXCHANGING else ExchangeState.REMOVING
     taken = msgspec.structs.replace(document, state=state, owner=own.owner, released=False, renewals=0)
-    with kept(HeldJournal(target.store, taken, info)) as journal:
+    with renew_journal(HeldJournal(target.store, taken, info)) as journal:
         checked = journal.checked(target)
         if state is ExchangeState.EXCHANGING:
             _exchange(checked, journal)
@@ -125,7 +125,8 @@ class BucketRewrite:
 
 
 def _compare(written: Sequence[ExportedLog], found: Iterable[ReadBackLog], url: str) -> None:
-    """Raises Damaged if the new topics are not what was written. A repeated attempt has not counted all records."""
+    """Raise Damaged if the new topics are not what was written. A log may have more records than were counted: an
+    attempt that was repeated has not counted all of them."""
     stored = {(each.topic, each.partition): each for each in found}
     for log in written:
         each = stored.get((log.topic, log.partition))
@@ -139,7 +140,7 @@ def _compare(written: Sequence[ExportedLog], found: Iterable[ReadBackLog], url: 
 
 
 def _try_rights(store: Store, place: str) -> None:
-    """Copy and delete, before an exchange that cannot go on without. Raises StoreDenied."""
+    """Copy and delete one object, before an exchange that needs both rights. Raises StoreDenied."""
     store.copy_new(f"{place}{DOCUMENT}", f"{place}{DOCUMENT}.copy")
     store.delete(f"{place}{DOCUMENT}.copy")
 
@@ -148,7 +149,7 @@ def _exchange(target: DatasetTarget, journal: HeldJournal) -> None:
     store, place = target.store, journal.document.place
     document, found = read_document(DatasetTarget(StoreBelow(store, place))), _new_objects(journal)
     if document is None or sum(map(len, found)) != journal.document.objects:
-        raise Damaged("what was written anew is not there", subject=f"{target.url}/{place}", remedy=_NOT_THERE)
+        raise Damaged("what was rewritten is not there", subject=f"{target.url}/{place}", remedy=_NOT_THERE)
     for prefix, new in zip(journal.document.prefixes, found, strict=True):
         for name in removal_order(info.name for info in store.list(prefix)):
             store.delete(name)
@@ -164,7 +165,7 @@ def _exchange(target: DatasetTarget, journal: HeldJournal) -> None:
 
 
 def _new_objects(journal: HeldJournal) -> list[dict[str, int]]:
-    """Names and sizes of what was written anew, by topic."""
+    """Names and sizes of the new objects of each topic."""
     beside = StoreBelow(journal.store, journal.document.place)
     return [{info.name: info.size for info in beside.list(prefix)} for prefix in journal.document.prefixes]
 
@@ -181,9 +182,9 @@ def _rank(name: str) -> int:
 
 
 def _remove(target: DatasetTarget, journal: HeldJournal) -> None:
-    """Everything below `.logkeep/rewrite/`: while this run has the journal no other one writes there.
+    """Remove everything below `.logkeep/rewrite/`: while this run has the journal no other one writes there.
 
-    A run that may not delete leaves it to one that may: no later run uses these names.
+    A run without the right to delete leaves this to another run: no later run uses these names.
     """
     journal.enter(ExchangeState.REMOVING)
     try:

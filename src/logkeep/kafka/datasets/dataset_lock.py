@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from logkeep.errors import Locked
-from logkeep.kafka.datasets.bucket_rewrite import exchanged_now, held
+from logkeep.kafka.datasets.bucket_rewrite import exchanged_now, hold_journal
 from logkeep.kafka.datasets.held_journal import HeldJournal
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.dataset_version import FOLDER
@@ -20,21 +20,22 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 @dataclass(frozen=True)
 class HeldDataset:
     target: DatasetTarget
-    """For changes by this process: in a bucket each one is refused once another run has taken the dataset over."""
+    """The dataset for changes by this process. In a bucket, a change is refused once another run has the journal."""
     files: DatasetTarget
-    """The same for tasks: picklable."""
+    """The same dataset for tasks: it can be pickled."""
     journal: HeldJournal | None = None
-    """Of a bucket."""
+    """The journal of a dataset in a bucket; None in a directory."""
 
 
 @contextmanager
-def locked(target: DatasetTarget) -> Iterator[HeldDataset]:
-    """Raises Locked. The kernel releases the lock of a dead process; that of a bucket is taken over.
+def lock_dataset(target: DatasetTarget) -> Iterator[HeldDataset]:
+    """Lock a dataset for one run. Raises Locked. The kernel releases the file lock of a dead process; the journal of a
+    dead run is taken over.
 
     What a killed run left in a bucket is completed or removed first, so plan only under the lock.
     """
     if target.directory is None:
-        with held(target) as journal:
+        with hold_journal(target) as journal:
             yield HeldDataset(journal.checked(target), DatasetTarget(journal.owned()), journal)
         return
     with (
@@ -50,7 +51,7 @@ def locked(target: DatasetTarget) -> Iterator[HeldDataset]:
             except BlockingIOError as error:
                 raise Locked("another run writes this dataset", subject=target.url) from error
         if exchanged_now(target) is not None:
-            with held(target):
+            with hold_journal(target):
                 pass  # it was copied from a bucket in the middle of an exchange, which is completed
         yield HeldDataset(target, target)
     finally:

@@ -35,7 +35,7 @@ def judge_export(
     facts: ExportableLogs,
     before: TopicRecord | None,
 ) -> JudgedExport:
-    """`note`: of the last run; `before`: the topic as it was then."""
+    """What the run proves of one log. `note`: what the last run noted of it; `before`: its topic as it was then."""
     topic = next(t for t in facts.topics if t.name == planned.log.topic)
     rule = _stricter(rule_of(topic), rule_of(before) if before is not None else None)
     known = note.deletions if note is not None else None

@@ -1,4 +1,4 @@
-"""What a run writes into the document of a dataset: when it begins, when it ends, and for topics written anew."""
+"""What a run writes into the document of a dataset: when it begins, when it ends, and for rewritten topics."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
@@ -19,7 +19,7 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def read_document(target: DatasetTarget) -> DatasetDocument | None:
-    """None if there is none. Raises TargetUnsafe, and FormatTooNew for one of a later release."""
+    """The document of a dataset; None if there is none. Raises TargetUnsafe, and FormatTooNew for a later release."""
     try:
         return read_dataset_document(target.store)
     except Damaged as error:
@@ -27,7 +27,7 @@ def read_document(target: DatasetTarget) -> DatasetDocument | None:
 
 
 def put_document(target: DatasetTarget, document: DatasetDocument, begun: DatasetDocument | None = None) -> None:
-    """Raises Locked if the document is no longer the one that this run has begun with."""
+    """Store the document. Raises Locked if the present one is no longer the one that this run has begun with."""
     if begun is None:
         target.put(DOCUMENT, _encoder.encode(document))
     else:
@@ -41,10 +41,11 @@ def begun_document(
     logs: Iterable[LogToExport],
     rewritten: Collection[str] = (),
 ) -> DatasetDocument:
-    """It names logs, histories, topics and lost offsets before the dataset has a record of them, or behind them.
+    """The document when a run begins: it names logs, histories and topics before the dataset has a record of them, and
+    lost offsets before it has a record behind them.
 
-    What is written anew replaces the old one only at the end, and may do so before the document says it: files of such
-    a topic are not noted meanwhile.
+    Topics of --rewrite replace the old ones only at the end, perhaps before the document is written again. So the
+    document does not note their files meanwhile.
     """
     old = before if before is not None else new
     topics, noted = {t.name for t in old.topics}, dict(old.noted)
@@ -64,7 +65,7 @@ def begun_document(
 
 
 def named_log(known: NotedLog | None, source: ExportableLog) -> NotedLog:
-    """With the whole name of the history, as soon as a backup has given it."""
+    """The note of a log with the whole name of its history, once a backup has shown it."""
     if known is None:
         topic, partition = source.log
         return NotedLog(topic=topic, partition=partition, history=source.history, archived=not source.live)
@@ -72,8 +73,9 @@ def named_log(known: NotedLog | None, source: ExportableLog) -> NotedLog:
 
 
 def with_files(now: NotedLog, before: NotedLog | None, end: DatasetEnd, done: ExportedLog | None) -> NotedLog:
-    """With the files that were there before this run, and those that it added. One that was noted, and is gone, stays
-    noted, but not at the end, which this run has read again; and at the start only the oldest one."""
+    """The note of a log with the files that were there before this run, and those that it added. A file that was noted
+    and is missing stays noted, with two exceptions: at the end, which this run has written again, none does, and at the
+    start only the oldest one does."""
     there = {*end.starts, *(done.starts if done is not None else ())}
     noted = before.starts if before is not None else ()
     last = -1 if end.last is None else end.last
@@ -83,7 +85,8 @@ def with_files(now: NotedLog, before: NotedLog | None, end: DatasetEnd, done: Ex
 
 
 def without_files(document: DatasetDocument, deleted: Mapping[DatasetLog, int]) -> DatasetDocument:
-    """Of each of these logs, files up to this one, by its first offset, are deleted on purpose."""
+    """The document without the files that are deleted on purpose: of each log, those up to the one with this first
+    offset."""
     logs = (
         msgspec.structs.replace(note, starts=tuple(s for s in note.starts if s > deleted.get(note.log, -1)))
         for note in document.logs
@@ -152,7 +155,7 @@ def _within(group: GroupRecord, topics: Collection[str]) -> GroupRecord:
 
 
 def _sorted(commits: Iterable[CommitRecord]) -> tuple[CommitRecord, ...]:
-    """One for each log: the last one counts."""
+    """The last commit of each log, sorted by log."""
     found = {(c.topic, c.partition): c for c in commits}
     return tuple(found[log] for log in sorted(found))
 

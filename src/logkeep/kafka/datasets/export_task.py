@@ -47,7 +47,7 @@ class ExportUnit:
 
 
 def export_logs(unit: ExportUnit, progress: Progress) -> ExportResult:
-    """A task. Raises errors of the source and of the target."""
+    """A task: export the logs of a unit. Raises errors of the source and of the target."""
     with unit.source.opened() as records:
         return ExportResult(tuple(_export(unit, records, each, progress) for each in unit.logs))
 

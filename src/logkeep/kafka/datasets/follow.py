@@ -35,7 +35,8 @@ class DatasetFollower:
     retry: RetryPause = field(default_factory=RetryPause)
 
     def run(self) -> None:
-        """Raises what no retry cures, and the stop's own error for a second request."""
+        """Make rounds until the user stops them. Raises what no retry cures, and the stop's own error for a second
+        request."""
         number = failures = 0
         while True:
             number += 1

@@ -22,11 +22,11 @@ class DatasetOptions:
     """How files are written."""
 
     segment_bytes: int
-    """The record that takes a file above this size is its last."""
+    """The record with which a file exceeds this size is its last."""
     schema: str = ""
-    """Of formats that have more than one (`--avro-schema`); a dataset keeps the one that it began with."""
+    """The schema, for formats that have more than one (`--avro-schema`); a dataset keeps the one that it began with."""
     codec: str = ""
-    """Of formats that compress; may differ from file to file."""
+    """The codec, for formats that compress; it may differ from file to file."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class DatasetEnd:
     first: int | None = None
     """The offset of the first record, by the name of its file."""
     records_bytes: int = 0
-    """Of files with records, as far as that is known without reading them."""
+    """The size of the files with records, as far as that is known without reading them."""
 
     unfinished: bool = False
     """A killed run left something that a writer has to cut off, list or remove, also if nothing is new."""
@@ -65,7 +65,7 @@ class WrittenPart:
     not_held: Mapping[str, int] = field(default_factory=dict)
     """How many records have something that the format or its schema has no place for, by kind."""
     starts: tuple[int, ...] = ()
-    """As `DatasetEnd.starts`, of the new files."""
+    """The same as `DatasetEnd.starts`, for the new files."""
 
 
 class PartitionWriter(Protocol):
@@ -110,7 +110,8 @@ class DatasetFormat(Protocol):
         """All partitions that the dataset has, by its own files."""
 
     def find_end(self, target: "DatasetTarget", log: DatasetLog) -> DatasetEnd:
-        """By the files of the partition alone; reads no record. Raises TargetUnsafe for what no run of ours left."""
+        """Where a partition ends, by its files alone; reads no record. Raises TargetUnsafe for files that no run of
+        Logkeep leaves."""
 
     def writer(self, target: "DatasetTarget", log: DatasetLog, options: DatasetOptions) -> PartitionWriter:
         """First removes what a killed run left behind the end."""

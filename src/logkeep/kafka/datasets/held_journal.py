@@ -31,12 +31,12 @@ _CHECKED_S = 30.0
 """A run that renewed the journal no longer ago may take a step without asking the store."""
 _MOST_RENEWALS = 5
 _REQUESTS = 2
-"""Of one attempt of a step: a copy asks for the size first."""
+"""How many requests one attempt of a step makes: a copy asks for the size first."""
 _MARGIN_S = 30.0
 TAKEN_OVER_AFTER_S: Final = _CHECKED_S + _REQUESTS * LONGEST_REQUEST_S + _MARGIN_S
-"""Later than the last effect of a step whose check passed right before the owner's last renewal became too old. Each
-attempt is checked again, so retries add nothing. What no clock can exclude: an owner that is stopped between a check
-and its request, and goes on after this time."""
+"""After this time, a step whose check passed right before the owner's last renewal became too old has no effect any
+more. Each attempt is checked again, so retries add nothing. No clock can exclude an owner that is stopped between a
+check and its request, and continues after this time."""
 
 
 class HeldJournal:
@@ -71,7 +71,8 @@ class HeldJournal:
             return True
 
     def check(self) -> None:
-        """Before each attempt of a step that cannot be undone. Raises StoreBusy if renewals take too long."""
+        """Check that this run still owns the journal: before each attempt of a step that cannot be undone. Raises
+        Locked if it does not, and StoreBusy if renewals take too long."""
         with self._guard:
             for _ in range(_MOST_RENEWALS):
                 if not self._lost and _since_boot_s() - self._renewed_s <= _CHECKED_S:
@@ -126,8 +127,8 @@ class HeldJournal:
 
 
 @contextmanager
-def kept(journal: HeldJournal) -> Iterator[HeldJournal]:
-    """Renewed in the background; at the end `idle`, or released if this run cannot complete its work."""
+def renew_journal(journal: HeldJournal) -> Iterator[HeldJournal]:
+    """Renew the journal in the background. At the end its state becomes `idle`; if the block fails, it is released."""
     try:
         with Renewal(journal.renew, _RENEWED_EVERY_S):
             yield journal
@@ -138,7 +139,7 @@ def kept(journal: HeldJournal) -> Iterator[HeldJournal]:
         raise
 
 
-def abandoned(store: Store, document: ExchangeDocument, info: ObjectInfo) -> bool:
+def is_abandoned(store: Store, document: ExchangeDocument, info: ObjectInfo) -> bool:
     here = this_process(random_token())
     if document.released or is_dead(document.owner, here) or same_process(document.owner, here):
         return True
@@ -209,13 +210,14 @@ class _OwnedWriter(DelegatingWriter):
 
 
 def _with_checks(store: Store, check: Callable[[], None]) -> Store:
-    """Below the retries, so that none is made without asking."""
+    """The store with a check before each attempt: the checks are put below the retries, so that retries are checked
+    too."""
     if isinstance(store, RetryingStore):
         return store.around(lambda inner: _with_checks(inner, check))
     return _CheckedStore(store, check)
 
 
 def _since_boot_s() -> float:
-    """With the time for which the machine slept, where the system counts it."""
+    """Seconds since the machine started, including the time for which it slept, where the system counts that."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot is None else time.clock_gettime(boot)

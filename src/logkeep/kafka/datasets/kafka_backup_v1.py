@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FLUSH_BYTES = 64 << 20
-"""After so many bytes records become part of the dataset: a killed run writes at most these again."""
+"""After so many bytes, records become part of the dataset. After a kill, at most so many are written again."""
 _INDEX = re.compile(r"([^/]+)/index_partition_([0-9]{3,10})")
 
 
@@ -73,7 +73,7 @@ class KafkaBackupV1:
 
 
 class V1Writer:
-    """The record that takes a file above `segment_bytes` is its last."""
+    """Writes one partition. The record with which a file exceeds `segment_bytes` is its last."""
 
     def __init__(self, log: DatasetLog, partition: V1Partition, end: V1End, segment_bytes: int) -> None:
         self._log, self._partition, self._most = log, partition, segment_bytes

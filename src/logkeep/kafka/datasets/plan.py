@@ -13,12 +13,12 @@ from logkeep.kafka.datasets.formats import DatasetEnd
 from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, LogToExport
 from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, NotedLog
 from logkeep.kafka.record.deletion_times import rule_of
-from logkeep.kafka.record.documents import TopicRecord
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 
 DROPPED = "records-dropped"
-"""Code of findings about records that a topic loses when it is written anew."""
+"""Code of findings about records that a topic loses when it is rewritten."""
 _ELSEWHERE = "write to an empty directory or prefix"
 
 
@@ -78,13 +78,13 @@ def same_history(known: NotedLog, source: ExportableLog) -> bool:
     short, long = sorted((known.history, source.history), key=len)
     if short == long or (known.archived and not source.live):
         return short == long
-    return len(short) == 32 and long.partition("-")[0] == short
+    return len(short) == 32 and topic_id_of(long) == short
 
 
 def plan_export(
     facts: ExportableLogs, ends: Mapping[DatasetLog, DatasetEnd], noted: Mapping[DatasetLog, NotedLog], url: str
 ) -> ExportPlan:
-    """Raises TargetUnsafe for a log of a cluster that ends before the dataset does."""
+    """What to read of each log. Raises TargetUnsafe for a log of a cluster that ends before the dataset does."""
     return ExportPlan(tuple(_planned(each, ends[each.log], noted.get(each.log), facts, url) for each in facts.logs))
 
 
@@ -111,7 +111,7 @@ def _planned(
 
 
 def reached_by(own: DatasetEnd, note: NotedLog | None) -> int | None:
-    """The offset from which on a log is read; None: from its start."""
+    """The offset from which a log is read; None: from its start."""
     if note is not None and note.covered >= 0 and note.last == (-1 if own.last is None else own.last):
         return max(note.covered, own.next or 0)
     return own.next
@@ -128,12 +128,14 @@ def refuse_unknown_rewrites(rewritten: Collection[str], topics: Iterable[str]) -
 def refuse_partial_rewrites(
     rewritten: Collection[str], facts: ExportableLogs, noted: Mapping[DatasetLog, NotedLog]
 ) -> None:
-    """A topic is exchanged as a whole. Raises UsageError if a partition of it, in the source or in the dataset, is not
-    selected. Partitions of a topic that was deleted and created again since do not count: it replaces the old one."""
+    """Raise UsageError if a topic of --rewrite has a partition, in the source or in the dataset, that is not selected:
+    topics are exchanged as a whole. Partitions of a topic that was deleted since and created again do not count: the
+    new topic replaces them."""
     selected = {each.log for each in facts.logs}
     for topic in (each for each in facts.topics if each.name in rewritten):
         found = {DatasetLog(topic.name, number) for number in range(topic.partitions)}
-        found |= {log for log, note in noted.items() if log.topic == topic.name and _is_of(note, topic)}
+        same = {log for log, note in noted.items() if topic_id_of(note.history) == topic.id}
+        found |= {log for log in same if log.topic == topic.name}
         missing = sorted(found - selected)
         if missing:
             raise UsageError(
@@ -143,17 +145,13 @@ def refuse_partial_rewrites(
             )
 
 
-def _is_of(note: NotedLog, topic: TopicRecord) -> bool:
-    return note.history.partition("-")[0] == topic.id
-
-
 def dropped_records(
     facts: ExportableLogs, old: Mapping[DatasetLog, DatasetEnd], noted: Mapping[DatasetLog, NotedLog]
 ) -> list[Finding]:
-    """What the dataset has of logs that are written anew, and the source has no longer. `old`: these logs.
+    """What --rewrite would lose: records of the dataset that the source has no longer. `old`: the rewritten logs.
 
-    Two cases are left out, because this is why they are written anew: compacted topics, and other histories, which a
-    run without --rewrite has refused.
+    Two cases are left out, because they are the reason for --rewrite: compacted topics, and other histories, which a
+    run without --rewrite refuses.
     """
     compacted = {topic.name for topic in facts.topics if rule_of(topic).compacts}
     found = []

@@ -1,4 +1,4 @@
-"""Topics that are written anew: beside the old ones, in `.logkeep/rewrite`, and exchanged with them at the end.
+"""Rewrites topics of a dataset: beside the old ones, in `.logkeep/rewrite`, and exchanged with them at the end.
 
 In a directory each topic is exchanged in one step; where the file system has no such step, in two. What a killed run
 left there is removed by the next one: it is not complete, or it was replaced. A bucket has a module of its own.
@@ -34,14 +34,14 @@ _EXCHANGE = 2
 class Rewrite(Protocol):
     @property
     def beside(self) -> DatasetTarget:
-        """Where topics are written anew."""
+        """The place to which the new topics are written."""
 
     def finish(self, written: Sequence[ExportedLog], document: DatasetDocument, begun: DatasetDocument) -> None:
         """Exchange them with the old ones, and put the document in place of the one that the run has begun with."""
 
 
-def rewriting(held: HeldDataset, topics: Sequence[str], root: Callable[[str], str], read_back: ReadBack) -> Rewrite:
-    """`root`: the prefix of a topic. Without topics nothing is written anew."""
+def begin_rewrite(held: HeldDataset, topics: Sequence[str], root: Callable[[str], str], read_back: ReadBack) -> Rewrite:
+    """The rewrite of these topics; without topics, nothing is rewritten. `root` returns the prefix of a topic."""
     prefixes = [root(topic) for topic in topics]
     if not topics:
         return _Plain(held.target)
@@ -90,7 +90,7 @@ def remove_rewritten(target: DatasetTarget) -> None:
 
 
 def _put_back(top: int) -> None:
-    """Topics whose exchange in two steps was killed between them: the old one takes its place again."""
+    """Restore the old directory of each topic whose exchange in two steps was killed between the steps."""
     for above in ([], [TOPICS.removesuffix("/")]):
         with (
             suppress(ObjectMissing),
@@ -126,7 +126,7 @@ def _exchange_topic(target: DatasetTarget, rewritten: DatasetTarget, prefix: str
 
 
 def _exchange(fresh: int, old: int, leaf: str) -> None:
-    """Two directories of one name in one step; in two steps where the file system cannot do that."""
+    """Exchange two directories of one name in one step; in two steps where the file system cannot do that."""
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     name = os.fsencode(leaf)
     if rename is not None and not rename(fresh, name, old, name, _EXCHANGE):

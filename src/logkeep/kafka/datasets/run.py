@@ -11,7 +11,7 @@ from typing import Protocol
 
 from logkeep.errors import StoreLocationMissing, TargetUnsafe
 from logkeep.kafka.datasets.bucket_rewrite import ReadBack, exchanged_now
-from logkeep.kafka.datasets.dataset_lock import HeldDataset, locked
+from logkeep.kafka.datasets.dataset_lock import HeldDataset, lock_dataset
 from logkeep.kafka.datasets.deletion_rule import JudgedExport, judge_export, unproven_findings
 from logkeep.kafka.datasets.documents import (
     begun_document,
@@ -35,9 +35,9 @@ from logkeep.kafka.datasets.plan import (
     refuse_partial_rewrites,
     refuse_unknown_rewrites,
 )
-from logkeep.kafka.datasets.rewrite import Rewrite, remove_rewritten, rewriting
+from logkeep.kafka.datasets.rewrite import Rewrite, begin_rewrite, remove_rewritten
 from logkeep.kafka.datasets.target import DatasetTarget
-from logkeep.kafka.datasets.units import bundled
+from logkeep.kafka.datasets.units import divide_into_units
 from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, ExportResult, LogToExport
 from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, NotedLog
 from logkeep.kafka.record.dataset_version import FOLDER
@@ -81,7 +81,7 @@ class PreparedExport:
     facts: ExportableLogs
     plan: ExportPlan
     ends: Mapping[DatasetLog, DatasetEnd]
-    """What the dataset has of each log; nothing of those that are written anew."""
+    """What the dataset has of each log; nothing of logs that are rewritten."""
     dropped: tuple[Finding, ...] = ()
     """What those lose, because the source has it no longer."""
     removed: tuple[Finding, ...] = ()
@@ -113,7 +113,7 @@ class DatasetExport:
     read_back: ReadBack
     create: Callable[[], None] = lambda: None
     ask: Callable[[Sequence[Finding]], None] = lambda _: None
-    """Before topics that lose records are written anew: raises what ends the run."""
+    """Called with findings before topics that lose records are rewritten; raises what ends the run."""
     _positions: dict[DatasetLog, Mapping[str, int]] = field(default_factory=dict)
     """What group files have, as earlier rounds wrote them."""
 
@@ -157,11 +157,11 @@ class DatasetExport:
         return dropped_records(facts, old, noted)
 
     def run(self, source: ExportSource, engine_for: EngineFor) -> ExportDone:
-        """Raises errors of the source and of the target; what is complete by then stays in the dataset."""
+        """Export once. Raises errors of the source and of the target; what is complete by then stays in the dataset."""
         if exchanged_now(self.target) is None:
             self._prepared(source)  # refuses before anything is created
         self.create()
-        with locked(self.target) as held:
+        with lock_dataset(self.target) as held:
             remove_rewritten(self.target)
             prepared = self._prepared(source)
             if prepared.dropped:
@@ -169,7 +169,7 @@ class DatasetExport:
             begun = self._begun(prepared)
             put_document(held.target, begun)
             topics = sorted({each.log.topic for each in prepared.plan.logs} & set(self.options.rewrite))
-            rewrite = rewriting(held, topics, self.form.root, self.read_back)
+            rewrite = begin_rewrite(held, topics, self.form.root, self.read_back)
             done = self._write(source, prepared, engine_for, rewrite, held)
             document, ended = self._noted_down(source, prepared, done)
             rewrite.finish(tuple(done.values()), document, begun)
@@ -180,7 +180,8 @@ class DatasetExport:
         return begun_document(prepared.document, prepared.wanted, facts, logs, self.options.rewrite)
 
     def _document(self) -> DatasetDocument | None:
-        """Raises TargetUnsafe if the target has files, but is no dataset of ours."""
+        """The document of the dataset; None for an empty target. Raises TargetUnsafe if the target has files, but is no
+        dataset of Logkeep."""
         try:
             document = read_document(self.target)
             foreign: list[str] = []
@@ -221,7 +222,7 @@ class DatasetExport:
     ) -> dict[DatasetLog, ExportedLog]:
         if not logs:
             return {}
-        engine, parts = engine_for(sum(each.size_bytes for each in logs)), bundled(logs)
+        engine, parts = engine_for(sum(each.size_bytes for each in logs)), divide_into_units(logs)
         units = [
             ExportUnit(target, self.options.format, self.options.files, source.records(part, engine, len(parts)), part)
             for part in parts
@@ -236,7 +237,7 @@ class DatasetExport:
         beside: DatasetTarget,
         target: DatasetTarget,
     ) -> None:
-        """As committed, and not above what the dataset holds."""
+        """Write the positions of groups as they were committed, but not above the end of the dataset."""
         committed = prepared.facts.positions()
         for each in prepared.plan.logs:
             last = _last(each, done.get(each.log))
@@ -284,7 +285,7 @@ def _noted(document: DatasetDocument | None) -> dict[DatasetLog, NotedLog]:
 
 
 def _removed(plan: ExportPlan, noted: Mapping[DatasetLog, NotedLog]) -> Iterator[Finding]:
-    """Logs that ended further behind after the last run. `noted`: without those that are written anew."""
+    """Findings about logs that end earlier than the last run left them. `noted`: without rewritten logs."""
     for each in plan.logs:
         note = noted.get(each.log)
         if note is None or note.last <= each.last:
@@ -305,7 +306,7 @@ def _last(planned: LogToExport, done: ExportedLog | None) -> int:
 
 
 def _with_burials(planned: LogToExport, note: NotedLog | None, source: ExportSource) -> LogToExport:
-    """With the number of buried offsets that the dataset may hold."""
+    """The planned log with the number of buried offsets that the dataset may hold."""
     if not planned.source.buried or note is None or note.covered < 0:
         return replace(planned, source=replace(planned.source, buried=0))
     return replace(planned, source=replace(planned.source, buried=source.buried_below(planned.log, note.covered)))
@@ -331,7 +332,7 @@ def _note(
 
 
 def holes_of(logs: Collection[LogToExport], done: Mapping[DatasetLog, ExportedLog]) -> list[str]:
-    """Offsets that the source has no longer; before the logs are read, as far as they are known."""
+    """Texts about offsets that the source has no longer; before the logs are read, only those known so far."""
     found = []
     for each in logs:
         spans = set(each.lost)

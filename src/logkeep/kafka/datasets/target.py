@@ -13,14 +13,14 @@ from logkeep.errors import AlreadyExists, Locked, ObjectMissing, VersionMismatch
 from logkeep.store.base import ObjectInfo, ObjectMetadata, ObjectWriter, Store
 
 LARGEST_DOCUMENT = 1 << 30
-"""Of indexes, groups and documents: more than any dataset has."""
+"""The largest index, file of groups, or document that is read: more than any dataset has."""
 
 
 @dataclass(frozen=True)
 class DatasetTarget:
     store: Store
     directory: Path | None = None
-    """Of a dataset in a directory; None for a bucket."""
+    """The directory of the dataset; None for a bucket."""
 
     @property
     def url(self) -> str:

@@ -8,8 +8,9 @@ UNIT_BYTES = 128 << 20
 UNIT_LOGS = 200
 
 
-def bundled(logs: Sequence[LogToExport]) -> list[tuple[LogToExport, ...]]:
-    """In order of broker, topic and partition. A log is never divided: its records are written in order."""
+def divide_into_units(logs: Sequence[LogToExport]) -> list[tuple[LogToExport, ...]]:
+    """The logs in units, in order of broker, topic and partition. A log is never divided: its records are written in
+    order."""
     found: list[tuple[LogToExport, ...]] = []
     held: list[LogToExport] = []
     for each in sorted(logs, key=lambda p: (p.source.broker, p.log)):

@@ -46,7 +46,7 @@ class V1End:
     """What is there of one partition."""
 
     listed_bytes: int
-    """Of the partition index that are whole; 0: there is none."""
+    """The bytes of whole entries in the partition index; 0: there is no index."""
     final: SegmentEnd | None = None
     unlisted: tuple[ListedSegment, ...] = ()
     """Whole segments that the index does not list yet, in order."""
@@ -57,7 +57,7 @@ class V1End:
     index: bytes | None = None
     """The partition index as it was read."""
     start: int | None = None
-    """Of the first segment of which there is a file."""
+    """The first offset of the first segment of which there is a file."""
 
     @property
     def unfinished(self) -> bool:
@@ -65,7 +65,7 @@ class V1End:
 
 
 def find_v1_end(target: DatasetTarget, log: DatasetLog) -> V1End:
-    """Raises TargetUnsafe for files that no run of ours leaves."""
+    """Where a partition ends. Raises TargetUnsafe for files that no run of Logkeep leaves."""
     name = f"{log.topic}/{partition_index_name(log.partition)}"
     data = target.read(name)
     stored = dict(_stored_segments(target, log))

@@ -14,7 +14,7 @@ from logkeep.store.base import ObjectWriter
 class V1Segment(Protocol):
     @property
     def size(self) -> int:
-        """Of the file with records, with its first byte."""
+        """The size of the file with records, including the byte with which it begins."""
 
     def append(self, records: bytes | memoryview, entries: bytes) -> None:
         """Records, and their entries of the index. Nothing is visible yet."""
@@ -40,7 +40,7 @@ class V1Partition(Protocol):
 
 
 class GrowingPartition:
-    """In a directory."""
+    """A partition in a directory, whose files grow."""
 
     def __init__(self, target: DatasetTarget, log: DatasetLog, end: V1End) -> None:
         assert target.directory is not None  # noqa: S101 - the caller asked
@@ -72,7 +72,7 @@ class GrowingPartition:
 
 
 class GrowingSegment:
-    """Two files that are appended to. The second one gets its entries when the records are durable."""
+    """Two files that are appended to: records, and their index, which gets its entries when the records are durable."""
 
     def __init__(self, partition: GrowingPartition, root: Path, path: str, end: SegmentEnd) -> None:
         self._partition, self._segment, self._listed = partition, end.segment, end.last >= 0
@@ -109,8 +109,8 @@ class GrowingSegment:
 
 
 class WholePartition:
-    """In a bucket: the index of the partition is written anew after each segment. Raises Locked if another run writes
-    it too."""
+    """A partition in a bucket: its index is written again, as a whole, after each segment. Raises Locked if another run
+    writes it too."""
 
     def __init__(self, target: DatasetTarget, log: DatasetLog, end: V1End) -> None:
         self._target, self._topic = target, log.topic

@@ -22,7 +22,7 @@ class ExportableLog:
     end: int
     """The last stable offset: a dataset never goes beyond it."""
     size_bytes: int = 0
-    """Of all its records, about."""
+    """About how many bytes all of its records have."""
     broker: int = -1
     """The leader in a cluster."""
     buried: int = 0
@@ -51,7 +51,7 @@ class ExportableLogs:
     acls: tuple[AclRecord, ...] | None = None
     quotas: tuple[QuotaRecord, ...] = ()
     cut: ClockTime | None = None
-    """Before the first log end was asked."""
+    """The time before the first log end was read."""
     named: frozenset[str] = frozenset()
     """Topics that the user named, each by its whole name."""
 
@@ -67,7 +67,7 @@ class ExportableLogs:
 
 @dataclass(frozen=True)
 class LogToExport:
-    """Offsets `[start, end)` of a log are read; what is visible of them is written."""
+    """A log of which offsets `[start, end)` are read, and their visible records written."""
 
     source: ExportableLog
     start: int
@@ -78,9 +78,9 @@ class LogToExport:
     unfinished: bool = False
     """A killed run left something in the dataset that has to be cut off, listed or removed."""
     hole: Range | None = None
-    """Offsets between the dataset's end and the log start: the source has them no longer."""
+    """Offsets between the dataset's end and the log start, which the source has no longer."""
     passed: tuple[Range, ...] = ()
-    """Lost offsets that a run passed which then failed, so that it did not report them."""
+    """Lost offsets that an earlier run passed and did not report, because it failed."""
 
     @property
     def lost(self) -> tuple[tuple[int, int], ...]:
@@ -103,7 +103,7 @@ class LogToExport:
 
     @property
     def size_bytes(self) -> int:
-        """About."""
+        """About how many bytes are read."""
         whole = max(self.end - self.source.start, 1)
         return self.source.size_bytes * self.offsets // whole
 
@@ -128,7 +128,7 @@ class ExportedLog(msgspec.Struct, frozen=True, kw_only=True):
     """Offsets that the source removed while they were read."""
     times: ReadTimes | None = None
     starts: tuple[int, ...] = ()
-    """As `DatasetEnd.starts`, of the files that all attempts added."""
+    """The same as `DatasetEnd.starts`, for the files that all attempts added."""
 
     @property
     def log(self) -> DatasetLog:

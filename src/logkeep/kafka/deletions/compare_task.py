@@ -50,7 +50,7 @@ from logkeep.repository.chain.actions import ObjectRef
 from logkeep.repository.chain.commits import SourceRef
 
 MEMORY_BYTES = 256 << 20
-"""For the rows of one slice, while they are sorted."""
+"""The memory for the rows of one slice, while they are sorted."""
 _SORTED_ROW_BYTES = 4 * ROW.itemsize
 Flags = npt.NDArray[np.bool_]
 
@@ -85,13 +85,16 @@ class DeletionsFound(msgspec.Struct, frozen=True, kw_only=True):
     log: LogName
     end: int
     begin: ClockTime
-    """Before the live log was read."""
+    """When the comparison began, before the live log was read."""
     runs: bytes
     """Encoded `BuriedOffsets`."""
     keys: int
     vanished: int
+    """How many of these keys have no record in the live log, without an archived tombstone."""
     odd: int
+    """Keys of which an earlier record is live and a later one is not."""
     unclear: int
+    """How many of these have such a record outside of transactions: only a cleaner at work explains them."""
     problem: str = ""
     """Why the comparison is not complete."""
 
@@ -132,7 +135,7 @@ class ComparedRows:
     ended: list[Vanished]
     """Records of transactions that look open in the archive and are not live: they ended."""
     compared: tuple[LogComparison, ...] = ()
-    """Of each of the `spans` that were compared record by record."""
+    """The comparison of each of the `spans`, record by record."""
 
 
 class _Transactions(Exception):
@@ -145,7 +148,7 @@ def compared_rows(
 ) -> Iterator[ComparedRows]:
     """Read the archive beside the live log. Most compacted logs have no transactions: they are read once.
 
-    `more` rows are added by the caller. The live records of `spans` are compared with the archived ones in passing.
+    The caller adds `more` rows. The live records of `spans` are compared with the archived ones in the same read.
     """
     with ExitStack() as stack:
         try:

@@ -19,7 +19,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 class LiveOffsets:
-    """`among` may be asked for offsets in rising order only."""
+    """Call `among` with offsets in rising order only."""
 
     def __init__(self, source: Iterator[BatchStretch | Lost], progress: Progress) -> None:
         self._source, self._progress = source, progress
@@ -29,7 +29,7 @@ class LiveOffsets:
         """Why not all of them could be read."""
 
     def among(self, offsets: Longs) -> Flags:
-        """Which of these are live. They must not be below any that was asked before."""
+        """Which of these offsets are live. They must not be below an offset of an earlier call."""
         if not len(offsets):
             return np.zeros(0, np.bool_)
         self._runs = self._runs[np.searchsorted(self._runs[:, 1], int(offsets[0]), side="right") :]

@@ -28,7 +28,7 @@ from logkeep.model.segments import LogName
 from logkeep.model.work import Progress
 
 MOST_OFFSETS = 1_000
-"""Whose keys are read again and listed."""
+"""How many offsets of a log are read again, so that their keys can be listed."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ReturningKey(msgspec.Struct, frozen=True, kw_only=True):
     log: str
     key_sha256: str
     offsets: tuple[int, ...]
-    """Of its archived records, the first ones of the log if it has very many."""
+    """The offsets of its archived records; if the log has very many, only the first ones of the log."""
     key: str | None = None
     """In clear, where the user asked for it; bytes that are no text are written as `\\xff`."""
 
@@ -67,13 +67,13 @@ class KeysFound(msgspec.Struct, frozen=True, kw_only=True):
     later_dense: bool
     """Every live offset after the cut has its record: no tombstone that was written there is gone."""
     read: ClockTime
-    """After the last read."""
+    """When the live log had been read."""
     problem: str = ""
     """Why the live log could not be read up to the cut."""
     later_problem: str = ""
     """Why it could not be read after the cut."""
     compared: tuple[LogComparison, ...] = ()
-    """Of each of the unit's spans."""
+    """The comparison of each of the unit's spans."""
 
 
 def find_returning(unit: ReturningUnit, progress: Progress) -> KeysFound:
@@ -104,7 +104,7 @@ class LaterRecords:
     unit: ReturningUnit
     logs: LiveLogs
     count: int = 0
-    """Of records and markers."""
+    """How many records and markers there are."""
     problem: str = ""
     _settling: Settling = field(default_factory=Settling)
     _transactional: bool = False

@@ -13,18 +13,19 @@ from logkeep.model.ranges import Range
 
 
 class SideBySide:
-    """`spans`: what is archived, rising and apart. Live records between them are not compared."""
+    """Compares inside `spans`, the archived ranges, which rise and do not overlap. Live records between them are not
+    compared."""
 
     def __init__(self, spans: Sequence[Range]) -> None:
         self.compared = tuple(LogComparison() for _ in spans)
-        """Of each span."""
+        """The result for each span."""
         self._spans, self._first, self._at = spans, 0, 0
         self._end = spans[-1].end if spans else 0
         self._live, self._archived = deque[BatchStretch](), END
-        """Live stretches that are not finished, and the archived one of now."""
+        """Live stretches that are not finished, and the archived stretch that is being read."""
 
     def live(self, source: Iterator[BatchStretch | Lost]) -> Iterator[BatchStretch | Lost]:
-        """The same items."""
+        """Yields the items of `source` unchanged, and keeps them for the comparison."""
         for part in source:
             if isinstance(part, BatchStretch):
                 self._live.append(part)
@@ -34,7 +35,7 @@ class SideBySide:
                 self._live[-1] = _copied(self._live[-1], self._at)
 
     def archived(self, source: Iterator[BatchStretch], read_live: Callable[[int], None]) -> Iterator[BatchStretch]:
-        """The same items. `read_live` gets live ones up to an offset at least, if there are any."""
+        """Yields the items of `source` unchanged. `read_live` reads the live log at least up to an offset."""
         for part in source:
             self._archived = part
             yield part
@@ -45,7 +46,7 @@ class SideBySide:
         self._compare()
 
     def _compare(self) -> None:
-        """As far as both sides were read."""
+        """Compare as far as both sides were read."""
         while self._live:
             here = self._live[0]
             border = min(here.last, self._archived.last, self._end - 1) + 1
@@ -68,7 +69,7 @@ class SideBySide:
 
 
 def _copied(stretch: BatchStretch, start: int) -> BatchStretch:
-    """What follows an offset: markers that a leader sent together with records before them, as a rule."""
+    """A copy of what follows an offset. Usually these are markers that a leader sent together with earlier records."""
     rest = stretch.touching(start, stretch.last + 1)
     if not len(rest.batches):
         return rest

@@ -45,12 +45,12 @@ class FoundCopy:
     state: LogDirState
     topic_id: UUID | None
     high_watermark: int
-    """Of the checkpoint file: a lower bound; -1 if there is none."""
+    """The high watermark in the checkpoint file, a lower bound; -1 if there is none."""
 
 
 @dataclass(frozen=True)
 class LogDirectories:
-    """The contents of log directories, by names and small files alone."""
+    """What log directories hold, from names and small files alone."""
 
     cluster_id: str
     nodes: frozenset[int]
@@ -86,7 +86,7 @@ def share_lock(file: int) -> bool:
 
 
 def list_directories(roots: Sequence[Path]) -> LogDirectories:
-    """Raises LogDirUnusable, also if the directories belong to more than one cluster."""
+    """What these directories hold. Raises LogDirUnusable, also if they belong to more than one cluster."""
     identities = [_identity(root) for root in roots]
     clusters = {each.cluster_id: root for each, root in zip(identities, roots, strict=True)}
     if len(clusters) > 1:

@@ -70,7 +70,7 @@ class Segments:
 
 
 def log_directory(name: str) -> LogDirectory | None:
-    """None for what is no log of a topic, such as the metadata log."""
+    """The log that a directory name means; None for anything that is no log of a topic, such as the metadata log."""
     moving = _MOVING.fullmatch(name)
     plain = _LOG.fullmatch(moving["log"] if moving else name)
     if plain is None or plain["topic"] == METADATA_TOPIC:
@@ -111,14 +111,14 @@ def _by_suffix(names: Iterable[str]) -> dict[str, list[SegmentFile]]:
 
 
 def identity(text: str) -> Identity | None:
-    """From `meta.properties`, of a KRaft or a ZooKeeper-based cluster; None if it does not name both."""
+    """Cluster and node in `meta.properties`, of a KRaft or a ZooKeeper-based cluster; None if it does not name both."""
     found = dict(line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
     cluster, node = found.get("cluster.id", "").strip(), found.get("node.id", found.get("broker.id", "")).strip()
     return Identity(cluster, int(node)) if cluster and node.isdecimal() else None
 
 
 def topic_id(text: str) -> UUID | None:
-    """From `partition.metadata`; None if it cannot be read."""
+    """The topic id in `partition.metadata`; None if it cannot be read."""
     found = re.search(r"^topic_id:\s*([A-Za-z0-9_-]{22})\s*$", text, re.M)
     if found is None:
         return None

@@ -100,7 +100,8 @@ def newest_image(directories: Sequence[str]) -> tuple[ClusterImage | None, list[
 
 
 def read_image(directory: Path) -> ClusterImage:
-    """Raises Damaged if there is a gap between the newest snapshot and the log, or a record cannot be read."""
+    """The image from one copy of the metadata log. Raises Damaged if there is a gap between the newest snapshot and the
+    log, or if a record cannot be read."""
     image, files = ClusterImage(), segments_in(directory).taken
     snapshots = sorted((int(m["end"]), p) for p in directory.iterdir() if (m := _SNAPSHOT.fullmatch(p.name)))
     if snapshots:
@@ -126,7 +127,7 @@ def _read(image: ClusterImage, paths: Iterable[Path], from_offset: int = 0) -> N
 
 
 def _batches(path: Path) -> Iterator[tuple[int, int, int, memoryview]]:
-    """Up to the first damaged one: a broker does not read its metadata log any further either."""
+    """The batches up to the first damaged one: a broker does not read its metadata log any further either."""
     for window in windows(path):
         batches = window.batches
         broken = first_broken(window.data, batches)

@@ -16,13 +16,13 @@ class DiskCopy:
     directory: str
     node: int
     start: int
-    """Of the log, by its checkpoint; 0 if there is none."""
+    """The log start in the broker's checkpoint; 0 if there is none."""
     epochs: tuple[tuple[int, int], ...]
     size_bytes: int
 
 
 ZEROS = "nothing but zeros"
-"""The reason of a damage that is none: space that a broker had reserved."""
+"""The reason of a damage that is harmless: space that a broker had reserved."""
 
 
 class GoodBatches(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class ReplicaScan(msgspec.Struct, frozen=True, kw_only=True):
     holes: tuple[tuple[int, int], ...] = ()
     """Offsets `[start, end)` between two whole files that neither has: compacted away, or a file is missing."""
     size_bytes: int = 0
-    """Of all good batches that were read."""
+    """The size of all good batches that were read."""
     compared: DiskBatch | None = None
     """The first batch that ends at the requested offset or later."""
     last: DiskBatch | None = None
@@ -105,7 +105,7 @@ class ReplicaScan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gaps(self) -> tuple[Range, ...]:
-        """In order, without repetition: several damages may lie between the same two good batches."""
+        """The lost ranges in order, each once: several damages may lie between the same two good batches."""
         return tuple(sorted({lost for d in self.damages if (lost := d.lost) is not None}))
 
     @property

@@ -67,22 +67,22 @@ class FoldInput:
 
 @dataclass(frozen=True)
 class FoldSurvey:
-    """What the headers and markers of a log say."""
+    """What the headers and markers of a log show."""
 
     transactions: CutTransactions
     batch_records: int
-    """Of all batches, control records too: every record has a number below it."""
+    """The number of records in all batches, with control records: every record has a number below it."""
     fold_end: int
-    """Records from here on stay."""
+    """The fold keeps all records from this offset on."""
     row_records: Mapping[str, int]
-    """How many of those each row has, by its token."""
+    """How many of these records each row has, by the token of the row."""
     anchors: tuple[tuple[int, int], ...]
-    """First and last offset of the last batch below each kept cut. It stays as it is: the next backup of the log is
-    compared with it."""
+    """First and last offset of the last batch below each kept cut. This batch stays unchanged: the next backup of the
+    log is compared with it."""
 
 
 def survey_log(archived: FoldInput, barriers: Barriers, young_ms: int | None) -> FoldSurvey:
-    """Raises Damaged, and NotFoldable."""
+    """Read the headers and markers of a log. Raises Damaged, and NotFoldable."""
     ends, settling = barriers.ends, CutSettling(ends=barriers.ends)
     anchors, young = dict[int, tuple[int, int]](), _NO_LIMIT
     records = {row.token: 0 for row in archived.rows}
@@ -112,19 +112,19 @@ def _first_young(batches: Batches, young_ms: int | None) -> int:
 
 
 @dataclass(frozen=True)
-class RowMaking:
+class RowMaker:
     """How the records of a log become rows."""
 
     survey: FoldSurvey
     barriers: Barriers
     buried: Sequence[BuriedOffsets]
-    """Of each burial of the barriers."""
+    """The buried offsets of each of `barriers.burials`."""
     seeds: tuple[int, int, int]
     hash_bits: int
     tombstones: TombstoneRule | None = None
 
     def rows(self, records: RecordColumns, ordinals: Longs, seen: Flags) -> Rows:
-        """One for each record that is `seen` by a backup or may be."""
+        """One row for each record that is `seen`: a backup sees it or may see it."""
         rows = hashed_rows(records, self.seeds, self.hash_bits)
         rows["ordinal"] = ordinals
         rows["rank"] = self._ranks(records.offsets)
@@ -183,7 +183,7 @@ def _old(records: RecordColumns, rule: TombstoneRule) -> Flags:
 
 @dataclass
 class CollectedRows:
-    """The rows of a log in slices, and what was counted on the way."""
+    """The rows of a log in slices, and what was counted while they were made."""
 
     slices: RowSlices
     digest: Digest = NOTHING
@@ -199,13 +199,13 @@ class CollectedRows:
 
 
 @contextlib.contextmanager
-def collected(archived: FoldInput, making: RowMaking, slices: int) -> Iterator[CollectedRows]:
+def collect_rows(archived: FoldInput, row_maker: RowMaker, slices: int) -> Iterator[CollectedRows]:
     """Decode every record. Raises Damaged with the object's name."""
     with contextlib.closing(RowSlices(slices, ROW)) as kept:
         found, undecided, first = CollectedRows(kept), list[tuple[Longs, Longs]](), 0
         for number, stretch in archived.stretches():
             try:
-                _collect(stretch, making, first, found, undecided)
+                _collect(stretch, row_maker, first, found, undecided)
             except Damaged as error:
                 raise Damaged(error.what, subject=archived.name(archived.rows[number])) from error
             first += int(stretch.batches.headers["records"].sum(dtype=np.int64))
@@ -214,14 +214,14 @@ def collected(archived: FoldInput, making: RowMaking, slices: int) -> Iterator[C
 
 
 def _collect(
-    stretch: BatchStretch, making: RowMaking, first: int, found: CollectedRows, undecided: list[tuple[Longs, Longs]]
+    stretch: BatchStretch, row_maker: RowMaker, first: int, found: CollectedRows, undecided: list[tuple[Longs, Longs]]
 ) -> None:
     batches = stretch.batches
     counts = batches.headers["records"].astype(np.int64)
     firsts = first + np.cumsum(counts) - counts
     data = (batches.headers["attributes"] & CONTROL) == 0
     chosen = Batches(batches.headers[data], batches.positions[data])
-    transactions = making.survey.transactions
+    transactions = row_maker.survey.transactions
     if not transactions.any and (batches.headers["attributes"] & (CONTROL | TRANSACTIONAL)).any():
         raise Damaged("it has transactions that were not there before")
     for part in decode(stretch.buffer, chosen) if len(chosen) else ():
@@ -229,7 +229,7 @@ def _collect(
             raise Damaged(str(part))
         found.digest = found.digest.then(digest_of(part))
         seen = ~transactions.aborted(part.batches)[part.batch]
-        rows = making.rows(part, _ordinals(part, batches, firsts), seen)
+        rows = row_maker.rows(part, _ordinals(part, batches, firsts), seen)
         found.slices.add(rows)
         found.unkeyed += int(np.count_nonzero(seen & (part.spans[:, KEY_SIZE] < 0)))
         late = seen & transactions.open_at_a_cut(part.batches)[part.batch]

@@ -1,9 +1,10 @@
 """The task that folds one log: reads it, decides, writes its rows again, and reads everything back from the store.
 
-The archive is read once for its transactions and once for its records. Of a record a row is kept: hashes, its offset
-and some flags, in slices by key that fit into memory. `superseded` says which records go. Rows of segments that lose a
-record are written again, one at a time. Then the new rows are read from the store, with other seeds, and the latest
-record of each key at every kept cut is compared with what the old rows had.
+The archive is read once for its transactions and once for its records. Each record becomes a row in memory: hashes,
+its offset and some flags. These rows are divided by key into slices that fit into memory, and `superseded` decides
+which records are removed. Segments that lose a record are written again, one at a time. Then the new segments are read
+from the store, with other seeds, and the latest record of each key at every kept cut is compared with what the old
+segments had.
 """
 
 import numpy as np
@@ -16,11 +17,11 @@ from logkeep.kafka.fold.fold_input import (
     FoldInput,
     FoldSurvey,
     NotFoldable,
-    RowMaking,
-    collected,
+    RowMaker,
+    collect_rows,
     survey_log,
 )
-from logkeep.kafka.fold.rewrite import Rewriting
+from logkeep.kafka.fold.rewrite import LogRewriter
 from logkeep.kafka.fold.units import FoldOutcome, FoldUnit, LogSum
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.model.segments import Segment
@@ -52,7 +53,7 @@ def _fold(unit: FoldUnit, progress: Progress, tokens: TokenSource) -> FoldOutcom
     if survey.transactions.any and not unit.proven:
         raise NotFoldable(UNPROVEN)
     kept = KeptRecords(survey.batch_records)
-    with collected(archived, _making(unit, survey, 0), _slices(unit)) as found:
+    with collect_rows(archived, _row_maker(unit, survey, 0), _slices(unit)) as found:
         collisions, latest = _decide(unit, found, kept)
         before = _log_sum(unit.rows, found, latest)
     _drop_aborted(FoldInput(unit.place, unit.rows, _silent), survey, kept)
@@ -61,7 +62,7 @@ def _fold(unit: FoldUnit, progress: Progress, tokens: TokenSource) -> FoldOutcom
         return FoldOutcome(
             log=unit.log, start=span[0], end=span[1], before=before, unkeyed=found.unkeyed, collisions=collisions
         )
-    replaced = Rewriting(archived, survey, kept, tokens).run()
+    replaced = LogRewriter(archived, survey, kept, tokens).run()
     return FoldOutcome(
         log=unit.log,
         start=span[0],
@@ -75,13 +76,13 @@ def _fold(unit: FoldUnit, progress: Progress, tokens: TokenSource) -> FoldOutcom
 
 
 def _silent(_: int) -> None:
-    """What is read again is not counted again."""
+    """The progress of a second read: its bytes were counted before."""
 
 
-def _making(unit: FoldUnit, survey: FoldSurvey, first_seed: int) -> RowMaking:
+def _row_maker(unit: FoldUnit, survey: FoldSurvey, first_seed: int) -> RowMaker:
     buried = [found for refs in unit.buried if (found := read_buried(unit.place, refs)) is not None]
     one, two, three = unit.seeds[first_seed : first_seed + 3]
-    return RowMaking(survey, unit.barriers, buried, (one, two, three), unit.hash_bits, unit.tombstones)
+    return RowMaker(survey, unit.barriers, buried, (one, two, three), unit.hash_bits, unit.tombstones)
 
 
 def _slices(unit: FoldUnit) -> int:
@@ -100,12 +101,12 @@ def _decide(unit: FoldUnit, found: CollectedRows, kept: KeptRecords) -> tuple[in
         latest.add(ordered, found.undecided)
         return gone.collisions
 
-    # Nothing of a slice is held while the next one is read.
+    # Free a slice before the next one is read.
     return sum(map(decide, found.slices)), latest
 
 
 def _drop_aborted(archived: FoldInput, survey: FoldSurvey, kept: KeptRecords) -> None:
-    """Records of aborted transactions go, unless the transaction was open at a kept cut."""
+    """Drop the records of aborted transactions, unless the transaction was open at a kept cut."""
     if not survey.transactions.settled.aborted:
         return
     first = 0
@@ -127,7 +128,8 @@ def _numbers(firsts: Longs, counts: Longs, which: "np.ndarray[tuple[int], np.dty
 
 
 def _span_end(unit: FoldUnit, survey: FoldSurvey) -> int:
-    """Where restore points begin again. The marker of a transaction in the folded range may be beyond its end."""
+    """The offset from which every offset is a restore point again. The marker of a transaction in the folded range may
+    be beyond its end."""
     return unit.barriers.last if survey.transactions.any else survey.fold_end
 
 
@@ -145,5 +147,5 @@ def _read_back(unit: FoldUnit, before: FoldSurvey, replaced: dict[str, Segment])
     rows = [replaced.get(row.token, row) for row in unit.rows]
     archived = FoldInput(unit.place, rows, _silent)
     survey = survey_log(archived, unit.barriers, None) if before.transactions.any else before
-    with collected(archived, _making(unit, survey, 3), _slices(unit)) as found:
+    with collect_rows(archived, _row_maker(unit, survey, 3), _slices(unit)) as found:
         return _log_sum(rows, found, found.sums(unit.barriers, values_only=unit.tombstones is not None))

@@ -1,8 +1,8 @@
 """Which logs are folded, with which barriers, and why others are not. Pure.
 
-A log is folded if its topic was compacted in every kept backup that holds it, and none of these is the cut of an
-application: its restore ends in front of the backup's end, and appends records behind that. Kafka's own topics are
-archived for their history: they are folded only if --topics names them.
+A log is folded if its topic was compacted in every kept backup that holds it. Logs in the cut of an application are not
+folded: a restore of such a backup ends each log before the backup's end, and appends records after it. Kafka's own
+topics are archived for their history: they are folded only if --topics names them.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -78,9 +78,10 @@ class LogToFold:
     buried: tuple[tuple[ObjectRef, ...], ...]
     """Objects with buried offsets, for each of `barriers.burials`."""
     young_ms: int | None
-    """Records with this time or a later one are kept (`min.compaction.lag.ms`). None: the topic has no such config."""
+    """Records with this time or a later one are kept, because of `min.compaction.lag.ms`. None: the topic does not have
+    this config."""
     tombstones: TombstoneRule | None
-    """Which tombstones may go. None: all are kept."""
+    """Which tombstones the fold may remove. None: it keeps all of them."""
     proven: bool
     """Whether the newest backup has read every deletion of the log."""
     dense: bool
@@ -222,7 +223,7 @@ def _young_ms(log: LogName, newest: KeptBackup) -> int | None:
 
 
 def _tombstones(log: LogName, own: Sequence[KeptBackup], barriers: Barriers) -> TombstoneRule:
-    """A group of any kept backup must have read a tombstone before it may go."""
+    """A tombstone may be removed only when all groups of all kept backups have read it."""
     read = [
         commit.offset
         for backup in own

@@ -1,4 +1,4 @@
-"""Writes the rows of a log again without the records that go. Rows that keep all their records are not written."""
+"""Writes segments of a log again without the records that the fold removes. Segments that keep all are not written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,20 +18,20 @@ from logkeep.model.time import TokenSource
 from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
 
 _MOST_BATCHES = 1 << 30
-"""The batches of one object were in one object before."""
+"""No limit: the batches of a new object were in one object before."""
 _MARKER_TYPE = slice(2, 4)
 
 
 @dataclass
-class MarkerKeeping:
-    """Which markers stay: those of a transaction of which a batch stays. The log is read once, in order."""
+class MarkerFilter:
+    """Decides which markers stay: those of a transaction of which a batch stays. The log is read once, in order."""
 
     survey: FoldSurvey
     _alive: set[int] = field(default_factory=set)
     """Producers with a batch that stays since their last marker."""
 
     def chosen(self, stretch: BatchStretch, left: Flags) -> Flags:
-        """Which batches stay, if `left` says which have a record that stays. Batches without records stay."""
+        """Which batches stay. `left`: the batches with a record that stays. Batches without records stay too."""
         batches, chosen = stretch.batches, left.copy()
         attributes = batches.headers["attributes"]
         chosen |= batches.headers["records"] == 0
@@ -55,14 +55,14 @@ class MarkerKeeping:
         return chosen
 
     def _anchored(self, batches: Batches) -> Flags:
-        """Batches that stay in any case."""
+        """The batches that stay, whatever the fold removes."""
         firsts = np.array([first for first, _ in self.survey.anchors], np.int64)
         found: Flags = (batches.last_offsets >= self.survey.fold_end) | np.isin(batches.base_offsets, firsts)
         return found
 
 
 def _marker_types(stretch: BatchStretch, control: Flags) -> dict[int, int]:
-    """By the number of the batch, the type of its marker."""
+    """The type of each marker, by the number of its batch."""
     found: dict[int, int] = {}
     batches = Batches(stretch.batches.headers[control], stretch.batches.positions[control])
     numbers = dict(zip(batches.base_offsets.tolist(), np.flatnonzero(control).tolist(), strict=True))
@@ -77,8 +77,8 @@ def _marker_types(stretch: BatchStretch, control: Flags) -> dict[int, int]:
 
 
 @dataclass(frozen=True)
-class Rewriting:
-    """The rows of one log being written again."""
+class LogRewriter:
+    """Writes the rows of one log again."""
 
     archived: FoldInput
     survey: FoldSurvey
@@ -86,8 +86,9 @@ class Rewriting:
     tokens: TokenSource
 
     def run(self) -> list[tuple[str, Segment]]:
-        """By the token of an old row, the new one. Raises Damaged and StoreError: then nothing new is left behind."""
-        markers, replaced, first = MarkerKeeping(self.survey), list[tuple[str, Segment]](), 0
+        """Write the rows that lose a record; returns each new row with the token of the old one. Raises Damaged and
+        StoreError: then nothing new is left behind."""
+        markers, replaced, first = MarkerFilter(self.survey), list[tuple[str, Segment]](), 0
         writers: list[SegmentWriter] = []
         try:
             for row in self.archived.rows:
@@ -105,18 +106,18 @@ class Rewriting:
         return replaced
 
     def _shrinks(self, first: int, row: Segment) -> bool:
-        """Whether a record of it goes. A row has at least as many records as its batches say in all."""
+        """Whether the row loses a record. It has at least as many records as the headers of its batches say."""
         return row.has_object and not bool(self.kept.flags(first, self._numbers(row)).all())
 
     def _numbers(self, row: Segment) -> int:
-        """How many numbers of records the row has."""
+        """How many records the row has, and so how many record numbers it takes."""
         return self.survey.row_records[row.token]
 
     def _writer(self, row: Segment) -> SegmentWriter:
         limits = SegmentLimits(row.plain_bytes + 1, _MOST_BATCHES)
         return SegmentWriter(self.archived.place, row.log, row.start, limits, row.stored_bytes, self.tokens, row.codec)
 
-    def _copy(self, row: Segment, first: int, markers: MarkerKeeping, writer: SegmentWriter | None) -> int:
+    def _copy(self, row: Segment, first: int, markers: MarkerFilter, writer: SegmentWriter | None) -> int:
         if writer is None and not self.survey.transactions.any:
             return first + self._numbers(row)  # no marker depends on its batches
         for stretch in self.archived.of_row(row):

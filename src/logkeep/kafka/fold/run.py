@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-from logkeep.errors import Damaged, StoreError
+from logkeep.errors import StoreError
 from logkeep.kafka.fold.fold_task import fold_log
 from logkeep.kafka.fold.plan import (
     FoldOptions,
@@ -25,7 +25,7 @@ from logkeep.kafka.fold.plan import (
     plan_fold,
 )
 from logkeep.kafka.fold.units import FoldOutcome, FoldUnit, LogSum
-from logkeep.kafka.record.stored_record import read_record
+from logkeep.kafka.record.stored_record import read_record, require_record
 from logkeep.kafka.record.unproven_deletions import untimed
 from logkeep.model.segments import LogName
 from logkeep.model.time import Clock, TokenSource
@@ -52,11 +52,11 @@ _PROOF = (
 
 @dataclass(frozen=True)
 class FoldedResult:
-    """What came of one log."""
+    """The result for one log."""
 
     log: LogName
     outcome: FoldOutcome | None = None
-    """None if it was not read."""
+    """What the task of the log returned; None if the log was not read."""
     planned: LogToFold | None = None
     committed: bool = False
     reason: str = ""
@@ -81,14 +81,14 @@ class PreparedFold:
         return (self.generation, self.head) == (folded.generation, folded.head)
 
     def foreseen(self) -> list[FoldedResult]:
-        """What a run would read, and what it leaves alone."""
+        """The logs that a run would read, and those that it skips."""
         planned = [FoldedResult(each.log, planned=each) for each in self.plan.logs]
         return sorted([*planned, *_skipped(self.plan.skipped)], key=lambda each: each.log)
 
 
 @dataclass(frozen=True)
 class LogFolding:
-    """Everything a fold needs besides its options."""
+    """Folds the logs of one source; everything that this needs besides options."""
 
     place: SourceRef
     clock: Clock
@@ -146,9 +146,7 @@ def read_kept(place: SourceRef, folded: Folded) -> list[KeptBackup]:
 
     def read(entry: BackupEntry) -> KeptBackup:
         manifest = read_manifest(place, entry)
-        record = read_record(place, manifest)
-        if record is None:
-            raise Damaged("the backup has no record of its cluster", subject=f"{place.source} {entry.id}")
+        record = require_record(read_record(place, manifest), place, entry)
         dense = dense_logs(rows_of(reader, manifest, served_parts(manifest, folded))) if untimed(record) else ()
         return KeptBackup(manifest, record, dense)
 
@@ -188,7 +186,7 @@ class _Commits:
         return FoldedResult(planned.log, outcome, planned, committed=True)
 
     def _wrong(self, planned: LogToFold, before: LogSum, after: LogSum) -> str:
-        """What the proof lacks; nothing if it is whole. The cuts are taken from the backups again."""
+        """What the proof lacks; empty if it is complete. The cuts are read from the backups again."""
         cuts = {(b.id, span.start, span.end) for b, span in holders(self._kept).get(planned.log, ())}
         honoured = {tuple(cut) for cut in planned.barriers.cuts}
         ids = [entry.id for entry in self._session.folded.completed]
@@ -201,7 +199,7 @@ class _Commits:
         return ""
 
     def _over(self, planned: LogToFold) -> set[int]:
-        """Backups that an earlier fold of the log did not honour: they stay folded over."""
+        """Backups that an earlier fold of the log did not honour: records that only they needed are gone."""
         folded = self._session.folded
         return {
             kept.id
@@ -210,7 +208,7 @@ class _Commits:
         }
 
     def _discard(self, outcome: FoldOutcome) -> None:
-        """What cannot be deleted is garbage, which `prune` collects."""
+        """Delete the new objects. What cannot be deleted is garbage, which `prune` collects."""
         place = self._session.place
         for _, row in outcome.replaced:
             with suppress(StoreError):

@@ -1,4 +1,4 @@
-"""What crosses process borders in a fold: one log to fold, and what came of it."""
+"""What crosses process borders in a fold: one log to fold, and its result."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,46 +12,48 @@ from logkeep.repository.chain.actions import ObjectRef
 from logkeep.repository.chain.commits import SourceRef
 
 MEMORY_BYTES: Final = 192 << 20
-"""For the rows of one slice of keys, while they are sorted."""
+"""The memory for the rows of one slice of keys, while they are sorted."""
 
 
 @dataclass(frozen=True)
 class TombstoneRule:
-    """Which tombstones may go."""
+    """Which tombstones a fold may remove."""
 
     below: int
-    """Every archived group has read further than these offsets."""
+    """Every archived group has read all offsets below this one."""
     retention_ms: int
     """The largest `delete.retention.ms` of the kept backups."""
     cuts: tuple[tuple[int, int], ...]
-    """Of every kept cut, its end and its time in ms."""
+    """The end and the time in ms of every kept cut."""
 
 
 @dataclass(frozen=True)
 class FoldUnit:
-    """One log: its rows, in order and apart, and the kept cuts."""
+    """One log: its rows, in order and without overlaps, and the kept cuts."""
 
     place: SourceRef
     log: LogName
     rows: tuple[Segment, ...]
     barriers: Barriers
     buried: tuple[tuple[ObjectRef, ...], ...] = ()
-    """Of each burial of the barriers, its objects."""
+    """The objects of each of `barriers.burials`."""
     young_ms: int | None = None
-    """Records of this time or later, and all that follow, stay: `min.compaction.lag.ms` at the newest cut."""
+    """The fold keeps the first record of this time or later, and all that follow: `min.compaction.lag.ms` at the newest
+    cut."""
     tombstones: TombstoneRule | None = None
-    """None: all tombstones stay."""
+    """Which tombstones may be removed; None: none."""
     proven: bool = True
     """Whether no deletion or marker was missed when it was archived."""
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
     """Secret: three for the keys of the old objects, three for those of the new ones."""
     memory_bytes: int = MEMORY_BYTES
     hash_bits: int = HASH_BITS
-    """Of the hash that distinguishes keys."""
+    """The size of the hash that distinguishes keys."""
 
     @property
     def size_bytes(self) -> int:
-        """Read twice, and once more while it is written; reading back is not counted."""
+        """The bytes that progress counts: the log is read twice, and a third time to write it again. Reading the new
+        objects back is not counted."""
         return 3 * sum(row.stored_bytes for row in self.rows)
 
 
@@ -59,12 +61,12 @@ class LogSum(msgspec.Struct, frozen=True, kw_only=True):
     """What all rows of a log hold."""
 
     records: int
-    """Without control records."""
+    """How many records there are, without control records."""
     stored_bytes: int
     digest: str
-    """Of all records in their order."""
+    """The digest of all records in their order."""
     latest: tuple[tuple[int, int, str], ...]
-    """Of every kept backup its id, the number of its latest records, and their digest."""
+    """For every kept backup: its id, the number of its latest records, and their digest."""
 
 
 class FoldOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +80,7 @@ class FoldOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of old rows, and the row for each."""
     before: LogSum | None = None
     after: LogSum | None = None
-    """As read back from the store."""
+    """The sums before the fold, and those of the new objects as read back from the store."""
     unkeyed: int = 0
     collisions: int = 0
     skipped: str = ""

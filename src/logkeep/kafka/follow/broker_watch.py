@@ -1,8 +1,8 @@
 """Connections to all brokers that are kept between rounds: they show whether a broker was restarted meanwhile.
 
-A disk can be put back only while its broker is stopped. So as long as every broker answers on the connection that was
-opened in an earlier round, the logs are those of that round. A connection that is lost for any other reason costs one
-comparison of the last archived batches.
+A broker's disk can be replaced by an earlier copy of it only while the broker is stopped. So as long as every broker
+answers on the connection that was opened in an earlier round, the logs are those of that round. A connection that is
+lost for any other reason costs one comparison of the last archived batches.
 """
 
 from contextlib import suppress
@@ -21,7 +21,8 @@ class BrokerWatch:
         self._connections: dict[int, Connection] = {}
 
     def unbroken(self) -> bool:
-        """Whether every broker answers on the connection of the last call. Connects anew where that is not so."""
+        """Whether every broker answers on the connection of the last call. Opens a new connection to those that do
+        not."""
         silent = [node for node, connection in self._connections.items() if not _answers(connection)]
         for node in silent:
             self._connections.pop(node).close()

@@ -1,4 +1,4 @@
-"""Publishes to a topic which generations a backup made active. After the commit, and only as news: nothing reads it.
+"""Publishes to a topic which generations a backup made active. It does so after the commit, and reads nothing back.
 
 The repository decides. A topic of the cluster that is backed up may deliver an event twice or never.
 """
@@ -21,7 +21,8 @@ _MOST_EVENTS = 1_000
 
 
 def switch_events(done: KafkaBackupDone, instance: str, time_ms: int) -> list[CoordinationEvent]:
-    """For each partition of each topic whose new generation is active now: the old one ended, the new one began."""
+    """The events of a backup: for each partition of each topic whose new generation is active now, one that the old
+    generation ended and one that the new one began."""
     return [
         CoordinationEvent(kind, instance, log.topic, log.partition, log.end, time_ms)
         for kind in (CoordinationKind.PASSIVATE, CoordinationKind.ACTIVATE)

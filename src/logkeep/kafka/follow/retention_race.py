@@ -1,4 +1,4 @@
-"""Estimates when retention will remove records that are not archived yet. Pure.
+"""Estimates when retention removes records that are not archived yet. Pure.
 
 Retention overtakes the backup in one of three ways; the nearest counts:
 
@@ -49,7 +49,7 @@ class Retention:
 
 
 def retention_of(configs: Mapping[str, str]) -> Retention:
-    """From effective configs. A topic that is only compacted removes nothing by age or size."""
+    """What a topic keeps, by its effective configs. One that is only compacted removes nothing by age or size."""
     if "delete" not in configs.get("cleanup.policy", "delete"):
         return Retention(None, None)
     age_ms, size = config_number(configs, "retention.ms"), config_number(configs, "retention.bytes")
@@ -120,6 +120,6 @@ def _rate(reading: LogReading, before: LogReading | None, change: float) -> floa
 
 
 def total_lag(readings: Iterable[LogReading]) -> tuple[int, int]:
-    """Offsets and bytes."""
+    """How many offsets and bytes the archive lags behind in all logs together."""
     known = list(readings)
     return sum(reading.lag_offsets for reading in known), sum(reading.lag_bytes for reading in known)

@@ -58,7 +58,7 @@ class Lag:
     size_bytes: int
     threats: tuple[Threat, ...]
     deletions_left_s: float | None = None
-    """Until a round can no longer prove by time that it read every deletion; None: no compacted topic has times."""
+    """How long a next round can still prove by time that it read every deletion; None: no compacted topic has times."""
 
 
 @dataclass
@@ -71,11 +71,11 @@ class FollowedCluster:
     interval_s: float
     monotonic: Callable[[], float] = time.monotonic
     before_round: Callable[[], None] = lambda: None
-    """Raises LeaseLost when this process may not make rounds any more."""
+    """Called before every round; raises LeaseLost when this process may not make rounds any more."""
     after_round: Callable[[KafkaBackupDone], None] = lambda _: None
     """Called after every round that ended well; raises nothing."""
     lag: Lag | None = None
-    """Of the latest round; None when the cluster did not answer."""
+    """The lag after the latest round; None when the cluster did not answer."""
     _checked: bool = False
     _seen: SeenLogs = field(default_factory=dict)
     """The logs in the last round that ended well."""
@@ -145,7 +145,7 @@ class FollowedCluster:
         return done.changed
 
     def state(self, done: KafkaBackupDone | None, took_s: float) -> SourceState:
-        """Also sets `lag`."""
+        """The newest backup and its lag after a round. Also sets `lag`."""
         assert done is not None  # noqa: S101  `round` always returns one
         began_s = self.monotonic() - took_s
         with Cluster(self.backup.settings) as cluster:

@@ -10,9 +10,9 @@ from logkeep.kafka.group_history.values import ArchivedCommit, ArchivedPosition,
 @dataclass(frozen=True)
 class GroupQuestion:
     groups: tuple[str, ...] = ()
-    """Patterns of whole names; empty: all."""
+    """Patterns of whole names of groups; empty: all groups."""
     at_ms: int | None = None
-    """None: at the end of the backup."""
+    """The time in question; None: the end of the backup."""
     since_ms: int = -1
 
 
@@ -25,17 +25,18 @@ class SurePosition:
 
 @dataclass(frozen=True)
 class CompleteTimes:
-    """The times for which an answer is complete, both ends included; `span` is None if the asked time is not."""
+    """The times for which an answer is complete, both ends included. `span` is None if the answer is not complete for
+    the time in question."""
 
     span: TimeSpan | None
     nearest: tuple[int, ...] = ()
-    """Complete times before and after."""
+    """The nearest complete times before and after."""
     until_ms: int = -1
     """The archive ends here."""
 
     @property
     def from_ms(self) -> int | None:
-        """None: from the beginning of the log."""
+        """The first complete time; None: complete from the beginning of the log, or no time is."""
         return None if self.span is None or self.span.start_ms == BEGINNING else self.span.start_ms
 
     @property
@@ -47,7 +48,7 @@ class CompleteTimes:
 class GroupsAt:
     at_ms: int
     positions: tuple[SurePosition, ...]
-    """With those that were erased before, each with the time."""
+    """Positions at that time, with those that were erased before, each with the time when it was erased."""
     kinds: Mapping[str, str]
     complete: CompleteTimes
     unknown: Mapping[str, int]

@@ -57,7 +57,7 @@ class CommitEndings:
 
     @property
     def producers(self) -> Iterable[int]:
-        """Those with a transaction that is open so far."""
+        """Producers with a transaction that is open so far."""
         return self._pending
 
     def __len__(self) -> int:

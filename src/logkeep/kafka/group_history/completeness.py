@@ -1,6 +1,6 @@
 """For which times an archived log of Kafka's own topics shows the whole state of groups. Pure.
 
-An offset without a record was cleaned by the broker before a backup read it. One of these was there:
+If an offset has no record, the broker had cleaned it before a backup read the range. It held one of these:
 
 - a value that was replaced. Its successor was written before it was cleaned, and so before that backup had read the
   range: from then on the state does not depend on it. From its own time to the end of that read the state does;
@@ -34,7 +34,7 @@ class ReadRun:
     end: int
     read_end_ms: int | None
     cut_ms: int | None
-    """Null: not known."""
+    """When the backup had read the log, and when it cut it; None: not known."""
 
 
 @dataclass(frozen=True, order=True)
@@ -53,21 +53,21 @@ class ArchivedLogFacts:
     """What is known of one archived log besides its shape."""
 
     runs: Sequence[ReadRun]
-    """Of all kept backups up to the chosen one, in order."""
+    """What all kept backups up to the chosen one read, in order."""
     unproven: Range | None
     """Deletions in these offsets may be missing."""
     lost: Sequence[Range]
-    """Gaps."""
+    """The known gaps of the log."""
     front: Range
     """Offsets below the log start."""
     front_until_ms: int
-    """Until when they matter."""
+    """Until which time the offsets of `front` matter."""
 
 
 @dataclass(frozen=True)
 class LogCompleteness:
     doubts: tuple[tuple[HoleSpan, TimeSpan], ...]
-    """Offsets without records, and for which times they matter."""
+    """Offsets without records, each with the times for which they matter."""
     until_ms: int
     """The archive ends here: the time of the cut."""
 
@@ -98,7 +98,7 @@ def _doubtful(hole: HoleSpan, facts: ArchivedLogFacts) -> TimeSpan:
 
 
 def _read_by(offset: int, runs: Sequence[ReadRun]) -> int:
-    """When this offset had been read for certain."""
+    """The time by which a backup had certainly read this offset."""
     at = bisect_right([run.end for run in runs], offset)
     own = [run.read_end_ms for run in runs[at : at + 1]]
     later = [run.cut_ms for run in runs[at + 1 :]]

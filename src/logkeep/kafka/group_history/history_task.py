@@ -40,7 +40,7 @@ class _Marker:
 
 
 def read_history(unit: GroupLogUnit, progress: Progress) -> LogHistory:
-    """Raises Damaged, ObjectMissing or another StoreError."""
+    """A task: every commit of the selected groups. Raises Damaged, ObjectMissing or another StoreError."""
     shape = shape_of(unit.place, unit.segments, Range(unit.start, unit.end), None)
     names, unknown, listing = name_filter(unit), Counter[str](), _CommitListing(unit)
     for stretch, parts in _decoded(unit, progress):
@@ -96,7 +96,7 @@ class _CommitListing:
     def __init__(self, unit: GroupLogUnit) -> None:
         self._unit = unit
         self.markers = deque[_Marker]()
-        """Those of the current stretch that were not applied yet."""
+        """Markers of the current stretch that were not applied yet."""
         self.endings, self.topics, self.total = CommitEndings(), dict[str, str](), 0
 
     def take(self, records: RecordColumns, names: NameFilter) -> None:
@@ -139,7 +139,8 @@ class _CommitListing:
 
 
 def read_raw(unit: GroupLogUnit, progress: Progress) -> LogRecords:
-    """Records of aborted transactions too. Raises Damaged, ObjectMissing or another StoreError."""
+    """A task: every record as it is, those of aborted transactions too. Raises Damaged, ObjectMissing or another
+    StoreError."""
     shape = shape_of(unit.place, unit.segments, Range(unit.start, unit.end), None)
     names, unknown, rows, total = name_filter(unit), Counter[str](), list[RawRecord](), 0
     for _, parts in _decoded(unit, progress):

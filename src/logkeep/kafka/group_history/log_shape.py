@@ -15,6 +15,7 @@ from logkeep.formats.kafka.batch_index import BatchIndex, index_of, join
 from logkeep.kafka.group_history.values import HoleSpan, LogShape
 from logkeep.kafka.logs.archived import stretches
 from logkeep.kafka.logs.header_check import index_beside
+from logkeep.kafka.record.unproven_deletions import is_dense
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
 from logkeep.repository.chain.commits import SourceRef
@@ -24,7 +25,8 @@ RowsOf = Callable[[Segment], Rows]
 
 
 def shape_of(place: SourceRef, segments: Sequence[Segment], whole: Range, at_ms: int | None) -> LogShape:
-    """Raises Damaged if a segment without an index cannot be read."""
+    """The shape of a log, from its rows and batch indexes. Raises Damaged if a segment without an index cannot be
+    read."""
 
     def rows(segment: Segment) -> Rows:
         return _index(place, segment).rows
@@ -52,7 +54,8 @@ def _index(place: SourceRef, segment: Segment) -> BatchIndex:
 
 
 def _end_at(segments: Sequence[Segment], whole: Range, at_ms: int, rows_of: RowsOf) -> int:
-    """From the end of the log, because a later segment may hold an earlier time."""
+    """The end of the last batch of this time or earlier. Searches from the end of the log, because a later segment may
+    hold an earlier time."""
     for segment in reversed(segments):
         if not segment.has_object:
             continue
@@ -70,21 +73,16 @@ def _within(rows: Rows, whole: Range) -> Rows:
 
 
 def _holes(segments: Sequence[Segment], whole: Range, end: int, rows_of: RowsOf) -> Iterator[HoleSpan]:
-    """At most one before and one after `end` for each segment."""
+    """The holes of each segment: at most one before `end` and one after it."""
     before_ms = -1
     for segment in segments:
         part = Range(max(segment.start, whole.start), max(segment.start, whole.start, min(segment.end, whole.end)))
         if not len(part):
             continue
-        if not _dense(segment):
+        if not is_dense(segment):
             rows = _within(rows_of(segment), part) if segment.has_object else None
             yield from _joined(_missing(part, rows, before_ms), end)
         before_ms = segment.max_time_ms if segment.max_time_ms >= 0 else before_ms
-
-
-def _dense(segment: Segment) -> bool:
-    """Whether every covered offset has its record, or its marker."""
-    return segment.has_object and segment.first <= segment.start and segment.records == segment.end - segment.first
 
 
 @dataclass(frozen=True)

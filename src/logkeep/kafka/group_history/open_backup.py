@@ -2,34 +2,23 @@
 
 import msgspec
 
-from logkeep.errors import Damaged, UsageError
 from logkeep.formats.kafka.internal_topics.coordinator_records import DECODED_TOPICS
 from logkeep.kafka.group_history.run import ArchivedGroups
 from logkeep.kafka.record.documents import ROLE, ClusterRecord
+from logkeep.kafka.record.stored_record import manifest_of_cluster, require_record
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import EngineFor
 from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
-from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry, Folded
 
-_KIND = "kafka"
-
 
 def archived_groups(place: SourceRef, folded: Folded, entry: BackupEntry, engine: EngineFor) -> ArchivedGroups:
-    """Raises Damaged, and UsageError when it is not a backup of a Kafka cluster."""
-    manifest = read_manifest(place, entry)
-    if manifest.kind != _KIND:
-        raise UsageError(
-            f"backup {entry.id} is a backup of {manifest.kind}, not of a Kafka cluster",
-            subject=place.source,
-            remedy="`logkeep info` shows what it is, and lists the backups of its source",
-        )
-    record = read_attachment(place, manifest, ROLE, ClusterRecord)
-    if record is None:
-        raise Damaged("the backup has no record of its cluster", subject=f"{place.source} {entry.id}")
+    """The groups of a backup. Raises Damaged, and UsageError if it is not a backup of a Kafka cluster."""
+    manifest = manifest_of_cluster(place, entry)
+    record = require_record(read_attachment(place, manifest, ROLE, ClusterRecord), place, entry)
     cuts = tuple(c for c in manifest.cut if c.log.name in DECODED_TOPICS)
     only = msgspec.structs.replace(manifest, cut=cuts)
     segments: dict[LogName, list[Segment]] = {}

@@ -42,7 +42,7 @@ def name_filter(unit: GroupLogUnit) -> NameFilter:
 
 
 def read_positions_at(unit: GroupLogUnit, progress: Progress) -> LogPositions:
-    """Raises Damaged, ObjectMissing or another StoreError."""
+    """A task: the offsets of groups at a time. Raises Damaged, ObjectMissing or another StoreError."""
     shape = shape_of(unit.place, unit.segments, Range(unit.start, unit.end), unit.at_ms)
     names, latest, unknown = name_filter(unit), LatestRecords(), Counter[str]()
     for records in _visible(unit, shape.end, progress):
@@ -99,7 +99,7 @@ class _State:
             self.topics |= topics_of_share_group(record.key, record.value)
 
     def kinds(self) -> dict[str, str]:
-        """Of groups that exist."""
+        """The kind of each group that exists, by name."""
         alive = (each for key, each in sorted(self._values.items()) if self._erased_ms(key, each) is None)
         return {
             each.key[2:].decode(errors="replace"): GROUP_KINDS[each.kind] for each in alive if each.kind in GROUP_KINDS

@@ -14,7 +14,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
 
 _CLOCK_MARGIN_MS = 60_000
-"""Where times are not those of the brokers that wrote the records."""
+"""Added where times are not from the brokers that wrote the records: clocks differ."""
 
 
 def run_in(record: ClusterRecord, log: LogName) -> ReadRun | None:
@@ -35,7 +35,7 @@ def _run(start: int, end: int, times: DeletionTimes | None) -> ReadRun:
 def kept_runs(
     place: SourceRef, entries: Iterable[BackupEntry], last: ClusterRecord, logs: Iterable[LogName]
 ) -> Mapping[LogName, list[ReadRun]]:
-    """Of all these backups, which are before the last one, and of the last one; in order.
+    """What these backups, which are earlier than the last one, and the last one read of each log, in order.
 
     A backup that cannot be read is left out: what it read then counts as read by the one after it, which was later.
     """

@@ -31,7 +31,8 @@ def position_types(topic: str, types: npt.NDArray[np.int16]) -> Flags:
 
 
 def changes_position(topic: str, records: RecordColumns, types: npt.NDArray[np.int16]) -> Flags:
-    """Without updates of a share group that leave its start as it was: their start offset is -1."""
+    """Which records change a position. An update of a share group that leaves its start as it was has the start
+    offset -1."""
     found = position_types(topic, types)
     if topic == SHARE_STATE:
         at, sizes = records.spans[:, k.VALUE_AT].astype(np.int64), records.spans[:, k.VALUE_SIZE]
@@ -42,7 +43,8 @@ def changes_position(topic: str, records: RecordColumns, types: npt.NDArray[np.i
 
 
 def archived_position(topic: str, key: bytes, value: bytes, offset: int, type_number: int) -> ArchivedPosition | None:
-    """None for a value that this release does not know, and for a share group that has no start yet."""
+    """A record as a position; None for a value that this release does not know, and for a share group that has no start
+    yet."""
     found = decode_record(topic, type_number.to_bytes(2, "big") + key, value)
     if found.value is None:
         return None
@@ -53,7 +55,7 @@ def archived_position(topic: str, key: bytes, value: bytes, offset: int, type_nu
 def archived_commit(
     topic: str, key: bytes, value: bytes, offset: int, time_ms: int, *, transactional: bool
 ) -> ArchivedCommit | None:
-    """None for a key that cannot be read. Nothing is known yet of how it ended."""
+    """A record as a commit whose ending is not known yet; None for a key that cannot be read."""
     found = decode_record(topic, key, value)
     if not found.key:
         return None
@@ -88,7 +90,7 @@ def _fields(topic: str, key: dict[str, Any], value: dict[str, Any]) -> dict[str,
 
 
 def topics_of_share_group(key: bytes, value: bytes) -> dict[str, str]:
-    """Names by ids in hexadecimal."""
+    """The names of the topics of a share group, by their ids in hexadecimal."""
     found = decode_record(GROUP_OFFSETS, SHARE_TOPICS.to_bytes(2, "big") + key, value).value or {}
     lists = (found.get(name) or [] for name in ("initializingTopics", "initializedTopics", "deletingTopics"))
     return {UUID(each["topicId"]).hex: each["topicName"] for some in lists for each in some}

@@ -74,7 +74,8 @@ class ArchivedGroups:
     engine: EngineFor
 
     def positions(self, question: GroupQuestion) -> GroupsAt:
-        """Raises UsageError for a time before the archive, and for patterns without a group; Damaged; StoreErrors."""
+        """The offsets of groups at a time. Raises UsageError for a time before the archive, and for patterns without a
+        group; Damaged; StoreErrors."""
         cuts = self._cuts(GROUP_OFFSETS, SHARE_STATE)
         results = self._map(read_positions_at, cuts, question, LogPositions)
         if question.at_ms is not None:
@@ -100,7 +101,8 @@ class ArchivedGroups:
         )
 
     def history(self, question: GroupQuestion) -> CommitHistory:
-        """Raises UsageError for patterns without a group, and for too many commits; Damaged; StoreErrors."""
+        """All commits of groups. Raises UsageError for patterns without a group, and for too many commits; Damaged;
+        StoreErrors."""
         cuts = self._cuts(GROUP_OFFSETS, SHARE_STATE)
         results = self._listed(read_history, cuts, question, LogHistory, "commits")
         if question.groups and not any(r.seen for r in results):
@@ -112,7 +114,8 @@ class ArchivedGroups:
         return CommitHistory(tuple(rows), complete, _summed(r.unknown for r in results))
 
     def raw(self, question: GroupQuestion) -> RawRecords:
-        """Raises UsageError for patterns without a group, and for too many records; Damaged; StoreErrors."""
+        """All records of groups as they are. Raises UsageError for patterns without a group, and for too many records;
+        Damaged; StoreErrors."""
         cuts = self._cuts(*DECODED_TOPICS)
         results = self._listed(read_raw, cuts, question, LogRecords, "records")
         if question.groups and not any(r.seen for r in results):
@@ -152,8 +155,8 @@ class ArchivedGroups:
         result: type[Listing],
         what: str,
     ) -> list[Listing]:
-        """All rows, of which no more than are listed are ever held: each log returns its share at most, and a log
-        with more rows is read again once it is known that they are not too many in all."""
+        """All rows. Memory holds at most as many as are listed: each log first returns at most its share of them. Once
+        it is known that the sum of all logs is not too large, logs with more rows are read again."""
         share = MOST_ROWS // max(1, len(cuts))
         results = self._map(task, cuts, question, result, share)
         _refuse_many(sum(r.total for r in results), what)
@@ -185,7 +188,8 @@ class ArchivedGroups:
         return next((each for each in self.record.logs if (each.topic, each.partition) == own), None)
 
     def _facts(self, cuts: Sequence[LogCut], shapes: Sequence[LogShape]) -> list[ArchivedLogFacts]:
-        """Earlier backups are read only if offsets are missing: they say until when that matters."""
+        """The facts of each log. Earlier backups are read only if offsets are missing, to know until when that
+        matters."""
         missing = any(shape.holes or cut.start for cut, shape in zip(cuts, shapes, strict=True))
         runs = kept_runs(self.place, self.earlier if missing else (), self.record, [c.log for c in cuts])
         return [self._facts_of(cut, runs[cut.log]) for cut in cuts]
@@ -211,7 +215,7 @@ class ArchivedGroups:
         return CompleteTimes(TimeSpan(since_ms, until_ms) if since_ms <= until_ms else None, (), until_ms)
 
     def _topics(self, found: Iterable[Mapping[str, str]]) -> dict[str, str]:
-        """Names by ids."""
+        """The names of topics, by id."""
         names = {t.id: t.name for t in self.record.topics}
         for some in found:
             names |= some
@@ -219,7 +223,7 @@ class ArchivedGroups:
 
 
 def _with_topic(row: Named, topics: Mapping[str, str]) -> Named:
-    """With the name of a share group's topic, or its id if no archived record names it."""
+    """The row with the name of a share group's topic, or its id if no archived record names it."""
     return row if row.topic else msgspec.structs.replace(row, topic=topics.get(row.topic_id, row.topic_id))
 
 

@@ -10,7 +10,7 @@ from logkeep.repository.chain.actions import ObjectRef
 from logkeep.repository.chain.commits import SourceRef
 
 MOST_ROWS = 100_000
-"""Of one answer that lists records."""
+"""The largest number of rows in an answer that lists records."""
 SHOWN_NAMES = 5
 
 
@@ -49,12 +49,12 @@ class LogShape(msgspec.Struct, frozen=True, kw_only=True):
     """Which offsets of the log are archived, and where a time lies in it."""
 
     end: int
-    """The end of the last batch of the wanted time or earlier: what follows is later."""
+    """The end of the last batch with the time in question or an earlier one: what follows is later."""
     first_ms: int
     last_ms: int
     """The smallest and the largest time; -1: the log has no records with times."""
     holes: tuple[HoleSpan, ...] = ()
-    """In order; one of them ends, or begins, at `end` if holes lie on both sides."""
+    """In order. A hole with parts on both sides of `end` is divided there."""
 
 
 class ArchivedPosition(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,14 +73,14 @@ class ArchivedPosition(msgspec.Struct, frozen=True, kw_only=True):
     record_offset: int
     share: bool = False
     erased_ms: int | None = None
-    """When a tombstone followed."""
+    """When a tombstone erased it; None: it was not erased."""
 
 
 class LogPositions(msgspec.Struct, frozen=True, kw_only=True):
     shape: LogShape
     positions: tuple[ArchivedPosition, ...] = ()
     kinds: dict[str, str] = {}
-    """Of groups that existed, by name."""
+    """The kinds of groups that existed, by name."""
     topics: dict[str, str] = {}
     """Names of topics by their ids in hexadecimal, as share groups recorded them."""
     unknown: dict[str, int] = {}
@@ -88,7 +88,7 @@ class LogPositions(msgspec.Struct, frozen=True, kw_only=True):
     seen: bool = False
     """Whether a record belonged to a selected group."""
     names: tuple[str, ...] = ()
-    """Some groups of the log."""
+    """The names of some groups of the log, for an error."""
 
 
 class ArchivedCommit(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +111,7 @@ class ArchivedCommit(msgspec.Struct, frozen=True, kw_only=True):
     transactional: bool
     share: bool
     effective_ms: int | None
-    """When it became the group's offset: of a transactional commit, when the transaction was committed; null: never."""
+    """When it became the group's offset: a transactional commit does when its transaction is committed. Null: never."""
     ending: str
     """`current`, `replaced`, `erased`, `aborted`, `pending`, or `overtaken`: a later record came before its marker."""
     ended_ms: int | None

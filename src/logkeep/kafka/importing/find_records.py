@@ -25,7 +25,8 @@ class FoundInDataset(NamedTuple):
 
 
 def find_in_dataset(reader: DatasetReader, asked: RecordQuestion, subject: str) -> FoundInDataset:
-    """Raises UsageError for a topic or partition that is not there, and what the reader raises."""
+    """The records that a question selects. Raises UsageError for a topic or partition that is not there, and what the
+    reader raises."""
     there = sorted((p for p in reader.partitions if p.topic == asked.topic), key=lambda p: p.partition)
     if not there:
         raise no_topic(asked.topic, {p.topic for p in reader.partitions}, subject, "the dataset")
@@ -67,7 +68,7 @@ class _Search:
         return found
 
     def last(self) -> list[FoundRecord]:
-        """One more than is wanted, so that it is known whether there are others."""
+        """The last records, one more than is wanted, so that it is known whether there are others."""
         kept: list[pa.RecordBatch] = []
         for batch in self._matching_records():
             kept.append(batch)

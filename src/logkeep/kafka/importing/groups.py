@@ -34,7 +34,7 @@ def _group(name: str, offsets: Mapping[tuple[str, int], int], ends: Mapping[tupl
 
 
 def _within(group: GroupRecord, ends: Mapping[tuple[str, int], int]) -> GroupRecord:
-    """Without commits in other topics than the imported ones."""
+    """The group without commits in topics that are not imported."""
     kept = tuple(c for c in group.commits if (c.topic, c.partition) in ends)
     return msgspec.structs.replace(group, commits=kept)
 

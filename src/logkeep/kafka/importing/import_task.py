@@ -16,7 +16,7 @@ from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochRun, note_epochs
 from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.model.segments import Segment
-from logkeep.model.time import TokenSource, random_token
+from logkeep.model.time import random_token
 from logkeep.model.work import Progress
 from logkeep.repository.backups.journal import put_receipt
 from logkeep.repository.segments.writer import SegmentLimits, SegmentWriter
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 _NOT_FOR_RESUMING = "import"
 
 
-def import_ranges(unit: ImportUnit, progress: Progress, tokens: TokenSource = random_token) -> CopyResult:
+def import_ranges(unit: ImportUnit, progress: Progress) -> CopyResult:
     """Archive the unit's ranges."""
     ranges, segments = list[RangeResult](), list[Segment]()
     for each in unit.ranges:
-        copied, written = _Import(unit, each, progress, tokens).run()
+        copied, written = _Import(unit, each, progress).run()
         ranges.append(copied)
         segments += written
     result = CopyResult(unit=unit.name, ranges=tuple(ranges), segments=tuple(segments))
-    put_receipt(unit.place, msgspec.structs.replace(receipt_of(unit, result), note=_NOT_FOR_RESUMING), tokens())
+    put_receipt(unit.place, msgspec.structs.replace(receipt_of(unit, result), note=_NOT_FOR_RESUMING), random_token())
     return result
 
 
 class _Import:
     """One range: its writer, and what is known of its batches."""
 
-    def __init__(self, unit: ImportUnit, wanted: ImportRange, progress: Progress, tokens: TokenSource) -> None:
+    def __init__(self, unit: ImportUnit, wanted: ImportRange, progress: Progress) -> None:
         self._wanted, self._progress = wanted, progress
         limits = SegmentLimits(unit.segment_bytes)
-        self._writer = SegmentWriter(unit.place, wanted.log, wanted.lo, limits, 0, tokens)
+        self._writer = SegmentWriter(unit.place, wanted.log, wanted.lo, limits, 0, random_token)
         self._gaps = list(wanted.gaps)
         self._epochs, self._traits, self._last = list[EpochRun](), LogTraits(), list[LastBatch]()
 

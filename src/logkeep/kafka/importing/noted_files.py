@@ -13,7 +13,7 @@ from logkeep.kafka.record.dataset_document import NotedLog
 
 
 class NotedFiles:
-    """Of one partition. The caller passes the offsets of its records in order."""
+    """The noted files of one partition. The caller passes the offsets of its records in order."""
 
     def __init__(self, starts: Sequence[int]) -> None:
         self._starts = np.array(starts, np.int64)
@@ -25,7 +25,7 @@ class NotedFiles:
         return int(self._starts[0]) if len(self._starts) else 0
 
     def without(self, start: int) -> None:
-        """This file is there, but cannot be read."""
+        """Do not report this file: it is there, but cannot be read."""
         self._starts = self._starts[self._starts != start]
 
     def missing_before(self, offsets: Longs) -> Iterator[tuple[int, int]]:

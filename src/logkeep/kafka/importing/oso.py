@@ -50,7 +50,6 @@ class _Partition(msgspec.Struct, frozen=True):
     partition_id: int
     segments: tuple[_Segment, ...] = ()
     gaps: tuple[_Gap, ...] = ()
-    covered_through: int | None = None
 
 
 class _Topic(msgspec.Struct, frozen=True):
@@ -85,7 +84,7 @@ class OsoSegmentFile:
     end: int
     """Offsets that it covers, `[start, end)`."""
     name: str
-    """Of its file, below the manifest's directory; empty if the tool says that it removed it."""
+    """The name of its file, below the manifest's directory; empty if the manifest says that the tool removed it."""
     file: ObjectInfo | None
     most_bytes: int
 
@@ -239,7 +238,7 @@ def _file(topic: str, partition: int, segment: _Segment, files: Mapping[str, Obj
 
 
 def _newer(store: Store, root: str, segment: OsoSegmentFile) -> OsoSegmentFile:
-    """The tool may have written segments after the listing, and before the manifest was read."""
+    """The segment with its file, if the tool wrote it after the listing and before the manifest was read."""
     try:
         return replace(segment, file=store.head(f"{root}{segment.name}")) if segment.name else segment
     except ObjectMissing:

@@ -24,7 +24,7 @@ class ImportPlan:
     """What is decided before the first byte is written."""
 
     cut: tuple[LogCut, ...]
-    """Of all logs: imported ones and those of the last backup that the dataset no longer has."""
+    """The cut of all logs: imported ones, and those of the last backup that the dataset no longer has."""
     ranges: tuple[ImportRange, ...]
     gaps: tuple[KnownGap, ...]
     topics: tuple[TopicRecord, ...]
@@ -90,7 +90,7 @@ def refuse_differences(surveys: Iterable[PartitionSurvey]) -> None:
 
 
 def _lost(survey: PartitionSurvey, lo: int, hi: int) -> Iterator[DatasetGap]:
-    """Gaps of `[lo, hi)` in order, none over another."""
+    """The gaps of `[lo, hi)`, in order and without overlaps."""
     reached = lo
     if survey.start > lo and survey.end > survey.start:
         yield DatasetGap(lo, survey.start, "the dataset begins after what was imported before")

@@ -1,4 +1,4 @@
-"""What a reader of datasets gives: topics, partitions with their records as Arrow, groups, and what is doubtful.
+"""What a reader of datasets returns: topics, partitions with their records as Arrow, groups, and what is doubtful.
 
 A `DatasetReader` is made once from a listing and the small files. Records are read through its partitions, which
 pickle: a task takes one, reads it in order with bounded memory, and fills `ReadNotes` on the way. Errors are those of a
@@ -33,11 +33,11 @@ START_MISSING = "start-missing"
 class DatasetTopic:
     name: str
     partitions: int | None = None
-    """None: nothing says it, and it may have more partitions than there are files."""
+    """The number of partitions; None: the dataset does not have it, and there may be more partitions than files."""
     replication_factor: int = 0
     """0: not known."""
     configs: Mapping[str, str] = field(default_factory=dict)
-    """Those that were set on the topic, where they are known."""
+    """The configs that were set on the topic, where they are known."""
 
 
 class DatasetGap(msgspec.Struct, frozen=True, order=True):
@@ -56,7 +56,7 @@ class ReadNotes:
         self.lost: list[DatasetGap] = []
 
     def add(self, code: str, count: int, where: str) -> None:
-        """Count something; `where` is kept of the first."""
+        """Count a doubt. Only the first `where` is kept."""
         known = self._doubts.get(code)
         if count:
             self._doubts[code] = Doubt(code, count + (known.count if known else 0), known.first if known else where)
@@ -79,7 +79,7 @@ class PartitionReader(Protocol):
     def partition(self) -> int: ...
     @property
     def size_bytes(self) -> int:
-        """As stored, about."""
+        """About how many bytes are stored."""
 
     @property
     def span(self) -> Range | None:
@@ -112,20 +112,20 @@ class DatasetReader:
     groups: Mapping[str, Mapping[tuple[str, int], int]] = field(default_factory=dict)
     """Offsets of each group, by topic and partition, as they were committed."""
     findings: tuple[Finding, ...] = ()
-    """About files besides those of records."""
+    """Findings about files other than those with records."""
     known_groups: tuple[GroupRecord, ...] = ()
     """Groups with everything that was committed, where the dataset has it; they count instead of `groups`."""
     notes: Mapping[DatasetLog, NotedLog] = field(default_factory=dict)
     """What the writer of the dataset noted."""
     cluster_id: str = ""
-    """Of the cluster that was archived, where something says it."""
+    """The id of the cluster that was archived, where the dataset has it."""
 
     @property
     def size_bytes(self) -> int:
         return sum(p.size_bytes for p in self.partitions)
 
     def partition(self, topic: str, partition: int) -> PartitionReader:
-        """Raises UsageError if the dataset has no such partition."""
+        """The reader of one partition. Raises UsageError if the dataset has no such partition."""
         found = [p for p in self.partitions if (p.topic, p.partition) == (topic, partition)]
         if not found:
             raise UsageError("the dataset has no such partition", subject=f"{topic}/{partition}")

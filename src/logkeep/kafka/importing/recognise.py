@@ -19,7 +19,8 @@ AUTO = "auto"
 _Opener = Callable[[Store, Sequence[ObjectInfo]], DatasetReader]
 
 
-def _is_v1(objects: Sequence[ObjectInfo]) -> bool:
+def is_v1(objects: Sequence[ObjectInfo]) -> bool:
+    """Whether the names are those of a kafka-backup-v1 dataset."""
     return any(i.name.count("/") == 1 and file_name(i.name.rpartition("/")[2]) for i in objects)
 
 
@@ -28,7 +29,7 @@ def _is_oso(objects: Sequence[ObjectInfo]) -> bool:
 
 
 _FORMATS: dict[str, tuple[Callable[[Sequence[ObjectInfo]], bool], _Opener]] = {
-    kafka_backup_v1.FORMAT: (_is_v1, kafka_backup_v1.open_kafka_backup_v1),
+    kafka_backup_v1.FORMAT: (is_v1, kafka_backup_v1.open_kafka_backup_v1),
     oso.FORMAT: (_is_oso, oso.open_oso),
     **{
         name: (partial(files.is_format, wanted=name), partial(files.open_files, wanted=name))
@@ -72,7 +73,7 @@ def open_listed(
 
 
 def _with_document(reader: DatasetReader, document: DatasetDocument) -> DatasetReader:
-    """With configs, numbers of partitions, commits and lost ranges."""
+    """The reader with what the document adds: configs, numbers of partitions, commits and lost ranges."""
     known = {each.name: each for each in document.topics}
     topics = (
         DatasetTopic(t.name, known[t.name].partitions, known[t.name].replication_factor, known[t.name].configs)

@@ -26,7 +26,7 @@ from logkeep.kafka.importing.values import DatasetSurveyUnit, ImportUnit, Partit
 from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.log_traits import LogTraits, all_joined
 from logkeep.kafka.record.dataset_document import DatasetLog
-from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, check_consistent, same_cluster
+from logkeep.kafka.record.documents import KIND, ClusterRecord, PartitionRecord, check_consistent, same_cluster
 from logkeep.kafka.record.import_label import ImportedPartition, put_label
 from logkeep.kafka.record.stored_record import last_record, put_record
 from logkeep.kafka.scan.values import ScanRange
@@ -44,7 +44,6 @@ from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.lease import DEFAULT_TTL
 from logkeep.repository.chain.write_session import Writing, writing
 
-KIND = "kafka"
 _NO_TIP = EpochRun(-1, -1, -1)
 
 
@@ -96,7 +95,7 @@ class KafkaImport:
 
     @property
     def identity(self) -> dict[str, str]:
-        """Never that of a cluster: its own backups have other topic ids."""
+        """What identifies the source. It is never that of a cluster, whose own backups have other topic ids."""
         return {"imported": self.reader.label.format, "cluster_id": self.cluster_id}
 
     @property
@@ -213,7 +212,8 @@ class KafkaImport:
 
 
 def _with_lost_partitions(reader: DatasetReader) -> DatasetReader:
-    """Also partitions of which a run noted records, and no file is there. Raises UsageError for hostile names."""
+    """The reader with partitions of which a run noted records and no file is left. Raises UsageError for hostile
+    names."""
     there = {(p.topic, p.partition) for p in reader.partitions}
     lost = [log for log, note in reader.notes.items() if note.last >= 0 and log not in there]
     names = {log.topic for log in lost} - {t.name for t in reader.topics}

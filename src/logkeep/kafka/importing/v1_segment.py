@@ -94,7 +94,7 @@ class V1SegmentReader:
             notes.lose(int(entries[0, 0]), int(entries[beyond - 1, 0]) + 1, reason)
 
     def _shift(self, data: bytes, last: tuple[int, int]) -> int:
-        """After how many bytes an entry begins whose record has its offset; 0: nowhere."""
+        """How many bytes to skip to reach an entry whose record has the entry's offset; 0: there is none."""
         for shift in range(1, v1.ENTRY_BYTES):
             entry = v1.segment_entries(data[shift : shift + v1.ENTRY_BYTES], 0)
             if len(entry) and k.fitting_entries(entry, self.size, *last):

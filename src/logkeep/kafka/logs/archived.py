@@ -44,8 +44,9 @@ def settled_transactions(
 
 
 def _read(stored: StoredLog, pieces: LogPieces) -> Iterator[memoryview]:
-    """Reads the object in pieces. If little of a batch is at the end of a piece, it is read again as a whole instead of
-    being joined from two reads: the number of stretches costs time, a few bytes read twice do not."""
+    """Read the object in pieces. If a piece ends with the beginning of a batch, and that is short, the batch is read
+    again as a whole with the next piece. Joining it from two reads would make a stretch of its own, which costs more
+    time than reading some bytes twice."""
     if stored.codec is not Codec.NONE:
         return stored.pieces(piece_bytes=PIECE_BYTES)
     return stored.again_from(lambda: pieces.put_back(PIECE_BYTES // 8), PIECE_BYTES)

@@ -120,13 +120,14 @@ class OpenBrokers:
 
 
 def _few_tries(settings: ClientSettings) -> Cluster:
-    """The unit has retries of its own."""
+    """A cluster with few attempts for each request, because the unit retries too."""
     return Cluster(settings, backoff=Backoff(attempts=3))
 
 
 @contextmanager
 def opened(brokers: Brokers) -> Iterator[Brokers]:
-    """For the time of one unit. Only those from settings open something."""
+    """The brokers for one unit. `SettingsBrokers` get one shared cluster, which is closed at the end; others stay as
+    they are."""
     if not isinstance(brokers, SettingsBrokers):
         yield brokers
         return
@@ -167,7 +168,8 @@ class UnitBrokers:
 
 
 def _leader(cluster: Cluster, log: TopicPartition) -> Leader | None:
-    """None if there is no leader at the moment. For a deleted topic any broker: it will refuse the topic id."""
+    """The current leader; None if there is none. For a deleted topic it is any broker, which will refuse the topic
+    id."""
     try:
         found = cluster.metadata([log.topic]).find(log)
     except TopicMissing:

@@ -15,7 +15,7 @@ from logkeep.repository.chain.write_session import Writing
 
 
 def read_buried(place: SourceRef, refs: Iterable[ObjectRef]) -> BuriedOffsets | None:
-    """All of them together; None if there are none. Raises Damaged."""
+    """The buried offsets of all these objects together; None if there are none. Raises Damaged."""
     found = [decode_runs(read_burial(place, ref), layout.buried(place.source, ref.token)) for ref in refs]
     return joined(found) if found else None
 
@@ -23,8 +23,8 @@ def read_buried(place: SourceRef, refs: Iterable[ObjectRef]) -> BuriedOffsets | 
 def unreadable_burials(
     place: SourceRef, folded: Folded, burials: Mapping[LogName, tuple[Burial, ...]], read: Collection[LogName]
 ) -> set[LogName]:
-    """Logs whose burials are missing or damaged. Those of the logs in `read` are read; the others may be many, and are
-    listed, and compared with what verifications found."""
+    """Logs whose burials are missing or damaged. Burials of the logs in `read` are read. The others may be many: they
+    are only listed, and compared with what verifications found."""
     if not burials:
         return set()
     sizes = {info.name: info.size for info in place.store.list(layout.buried_root(place.source))}
@@ -58,7 +58,8 @@ def join_burials(session: Writing, many: int = MANY_BURIALS) -> int:
 
 
 def _joined(session: Writing, some: tuple[Burial, ...]) -> JoinedBurial | None:
-    """None if one cannot be read, or if an offset is in two of them: a backup compares how many are buried."""
+    """These burials as one object; None if one cannot be read, or if two have the same offset: a backup compares the
+    number of buried offsets."""
     try:
         whole = read_buried(session.place, [each.object for each in some])
     except Damaged:

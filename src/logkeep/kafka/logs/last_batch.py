@@ -1,7 +1,8 @@
 """The header of a log's last archived batch: what shows later whether the log is still the one that was archived.
 
-Cluster id, topic id, leader epochs and offsets are the same in two pasts of one log: a broker whose disk was put back
-writes other records under the same ones. The last archived batch is not the same: its CRC-32C covers its records.
+Two pasts of one log have the same cluster id, topic id, leader epochs and offsets: a broker that was started with an
+earlier copy of its disk writes other records under the same ones. The last archived batch differs, because its CRC-32C
+covers its records.
 """
 
 import msgspec

@@ -23,7 +23,7 @@ from logkeep.kafka.client.fetch import (
     encode,
     parse,
 )
-from logkeep.kafka.client.rate_limit import RateLimiter, paced
+from logkeep.kafka.client.rate_limit import RateLimiter, with_short_replies
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.brokers import Brokers, Leader
 from logkeep.kafka.logs.lost_offset import Cause, LogPosition, explain
@@ -61,7 +61,7 @@ class LiveLogs:
     def __init__(
         self, brokers: Brokers, broker: int, limits: FetchLimits, backoff: ProgressBackoff, lanes: int = 1
     ) -> None:
-        self._brokers, self._limits, self._backoff, self._lanes = brokers, paced(limits), backoff, lanes
+        self._brokers, self._limits, self._backoff, self._lanes = brokers, with_short_replies(limits), backoff, lanes
         self._limiter = RateLimiter(limits.bytes_per_s, backoff.pause, backoff.clock)
         self._leader = Leader(broker, -1)
         self._connections: dict[tuple[int, int], FetchConnection] = {}
@@ -69,7 +69,7 @@ class LiveLogs:
         self.reported_start = -1
         """The log start in the last reply of this range without an error; -1 before the first."""
         self.aborted: tuple[AbortedTransaction, ...] = ()
-        """Of the last reply without an error, if committed records are asked for."""
+        """The aborted transactions in the last reply without an error, if only committed records are requested."""
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -124,7 +124,7 @@ class LiveLogs:
     def _request(self, wanted: PartitionFetch) -> FetchedPartition | None:
         self._correlation += 1
         connection = self._connection()
-        self._limiter.before_asking(self._leader.broker)
+        self._limiter.wait_to_send(self._leader.broker)
         connection.send(encode([wanted], self._limits, self._correlation))
         received = connection.receive()
         self._limiter.received(self._leader.broker, len(received), 0)
@@ -140,7 +140,8 @@ class LiveLogs:
 
     @property
     def _lane(self) -> tuple[int, int]:
-        """Each receives into a buffer of its own. The next one is used while the bytes of this one are in use."""
+        """Which connection is used next. Each receives into its own buffer, so the bytes of one stay valid while the
+        next receives."""
         return self._leader.broker, self._given % self._lanes
 
     def _drop(self) -> None:
@@ -157,7 +158,7 @@ class LiveLogs:
             self._backoff.failed(again)
 
     def _explain(self, wanted: LiveRange, offset: int) -> Lost | None:
-        """Why the leader does not have an offset; None: continue from its log start, or ask again."""
+        """Why the leader does not have an offset; None: the caller continues from the log start, or asks again."""
         facts = self._brokers.facts(wanted.topic, wanted.partition, LogPosition(wanted.topic_id, offset))
         verdict = explain(LogPosition(wanted.topic_id, offset), facts)
         self._log_start = facts.log_start
@@ -191,7 +192,8 @@ def cause_text(cause: Cause) -> str:
         Cause.DELETED: "the topic does not exist any more, or this user may not see it",
         Cause.TRUNCATED: "the source's log lost its end since, in an unclean election or on a lost disk",
         Cause.UNKNOWN_EPOCH: "the source does not know the leader epoch of the last archived batch: it is another log",
-        Cause.OTHER_PAST: "the source's log has another past than the archive: its disk was put back, or it is a clone",
+        Cause.OTHER_PAST: "the source's log has another past than the archive: an earlier copy of its disk was "
+        "restored, or it is a clone",
     }.get(cause, str(cause))
 
 
@@ -199,7 +201,7 @@ T = TypeVar("T")
 
 
 def read_ahead(items: Iterator[T], name: str) -> Generator[T, None, None]:
-    """The same items: while the caller processes one, a thread gets the next.
+    """Yields the same items: while the caller processes one, a thread gets the next.
 
     An item must stay valid until the one after the next is requested. Errors of the thread are raised here, in their
     turn. Close the iterator, or exhaust it.

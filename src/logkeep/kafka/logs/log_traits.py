@@ -6,10 +6,10 @@ import msgspec
 
 
 class LogTraits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of all archived batches of a log; the defaults if there are none."""
+    """Traits of all archived batches of a log; the defaults if there are none."""
 
     largest_batch_bytes: int = 0
-    """The least `max.message.bytes` of a target."""
+    """The smallest `max.message.bytes` that a target may have."""
     codecs: tuple[str, ...] = ()
     transactional: bool = False
 
@@ -22,7 +22,7 @@ class LogTraits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def all_joined(some: Iterable[LogTraits | None]) -> LogTraits | None:
-    """Of all together; None if one is not known."""
+    """The traits of all together; None if those of one are not known."""
     whole = LogTraits()
     for each in some:
         if each is None:

@@ -60,8 +60,8 @@ class LogPosition:
     offset: int
     last_epoch: int = -1
     last_end: int = -1
-    """The end of our last batch, which has that epoch. Compaction may have removed what lies between it and `offset`,
-    of later epochs perhaps; -1 stands for `offset`."""
+    """The end of our last batch, which has that epoch; -1 means `offset`. Compaction may have removed what lies between
+    the two, perhaps of later epochs."""
 
     @property
     def epoch_end(self) -> int:

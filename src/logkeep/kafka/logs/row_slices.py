@@ -18,7 +18,7 @@ _HELD_BYTES = 16 << 20
 
 
 class RowSlices:
-    """Add all rows, then iterate: one array for each slice. Close it.
+    """Rows divided into slices: add all rows, then iterate, which yields one array for each slice. Close it.
 
     Rows have a field `hash`.
     """

@@ -106,7 +106,7 @@ class LogBatches:
 
 
 def _without(stretch: BatchStretch, buried: BuriedOffsets) -> Iterator[BatchStretch]:
-    """The stretch in pieces: batches with a buried offset are made anew without it, others stay as they are."""
+    """The stretch in pieces: batches with a buried offset are built again without it, others stay unchanged."""
     buffer, batches = stretch.buffer, stretch.batches
     touched = np.flatnonzero(buried.touches(batches.base_offsets, batches.last_offsets)).tolist()
     done = 0

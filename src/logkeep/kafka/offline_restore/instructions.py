@@ -110,9 +110,10 @@ def _restore(target: OfflineTarget, way: ProcedureKind) -> str:
 
 
 def _start(way: ProcedureKind) -> str:
-    what = "Start all brokers" if way is ProcedureKind.EVERY else "Start the broker"
-    text = f"{what}. It makes its indexes anew: one ERROR line for each segment, about a missing index file, is normal:"
-    return _step(text, ["kafka-server-start.sh -daemon server.properties"])
+    every = way is ProcedureKind.EVERY
+    what = "Start all brokers. They rebuild their" if every else "Start the broker. It rebuilds its"
+    text = "one ERROR line for each segment, about a missing index file, is normal:"
+    return _step(f"{what} indexes: {text}", ["kafka-server-start.sh -daemon server.properties"])
 
 
 def _check(topics: Sequence[TopicToCreate]) -> str:
@@ -146,7 +147,7 @@ def _reassign(topics: Sequence[TopicToCreate], target: OfflineTarget) -> str:
         f"kafka-reassign-partitions.sh {_SERVER} --reassignment-json-file reassignment.json --execute",
         f"kafka-reassign-partitions.sh {_SERVER} --reassignment-json-file reassignment.json --verify",
     ]
-    return _step("Let Kafka copy the logs to the other brokers, and wait until it says that all is complete:", lines)
+    return _step("Let Kafka copy the logs to the other brokers, and wait until it reports all as complete:", lines)
 
 
 def reassignment(topics: Sequence[TopicToCreate], target: OfflineTarget) -> str:
@@ -162,8 +163,8 @@ def reassignment(topics: Sequence[TopicToCreate], target: OfflineTarget) -> str:
 
 def _configs(topics: Sequence[TopicToCreate]) -> str:
     text = (
-        "When all is as it should be, set the topics' own configs. From then on retention and compaction work again, "
-        "and what is older than the retention allows goes:"
+        "When the offsets are right, set the topics' own configs. From then on retention and compaction work again, "
+        "and records that are older than the retention are deleted:"
     )
     return _step(text, [command for t in topics for command in config_commands(t)])
 
@@ -171,7 +172,8 @@ def _configs(topics: Sequence[TopicToCreate]) -> str:
 def _groups(target: OfflineTarget) -> str:
     words = ("--backup", str(target.backup), "--source", target.source, *target.group_words)
     line = f'{shell_line("logkeep", "kafka", "groups", "restore", *words)} --bootstrap-servers "$BROKERS"'
-    return _step("Set the groups; offsets are the old ones, so every group goes on where it was:", [line])
+    text = "Set the groups. The logs have the offsets of the source, so every group continues where it was:"
+    return _step(text, [line])
 
 
 def config_commands(topic: TopicToCreate) -> list[str]:
@@ -186,7 +188,7 @@ def config_commands(topic: TopicToCreate) -> list[str]:
 
 
 def _value(value: str) -> str:
-    """Lists need brackets."""
+    """A config value for kafka-configs.sh, which needs brackets around lists."""
     return f"[{value}]" if "," in value else value
 
 

@@ -14,7 +14,7 @@ _LARGEST = 64 << 20
 
 
 def open_root(root: Path) -> Folder:
-    """One of `log.dirs`. Raises LogDirUnusable, OtherOwner."""
+    """Open one of `log.dirs`. Raises LogDirUnusable, OtherOwner."""
     try:
         return open_folder(root)
     except FileNotFoundError as error:
@@ -25,7 +25,8 @@ def open_root(root: Path) -> Folder:
 
 
 def partition_folder(root: Folder, name: str) -> Folder:
-    """Raises LogDirUnusable; OtherOwner for a link, or a directory of another user than the one above."""
+    """Open the directory of a partition. Raises LogDirUnusable, and OtherOwner for a link or for a directory that does
+    not belong to the owner of the directory above."""
     try:
         found = root.folder(name)
     except OSError as error:
@@ -36,7 +37,8 @@ def partition_folder(root: Folder, name: str) -> Folder:
 
 
 def check_owners(root: Folder, partitions: Iterable[str]) -> None:
-    """Raises OtherOwner, before anything is changed, for a link or another user's file in the way."""
+    """Raise OtherOwner, before anything is changed, for a link or for another user's file in a directory that will be
+    replaced."""
     for name in root.names():
         if name.endswith("-delete"):
             root.refuse_link(name)
@@ -58,6 +60,6 @@ def check_owners(root: Folder, partitions: Iterable[str]) -> None:
 
 
 def read_small(folder: Folder, name: str) -> bytes:
-    """Raises OSError, OtherOwner."""
+    """The content of a small file. Raises OSError, OtherOwner."""
     with folder.opened(name) as file:
         return os.pread(file, _LARGEST, 0)

@@ -54,7 +54,7 @@ def encoded(note: OwnershipNote) -> bytes:
 
 
 def read_note(directory: Folder) -> OwnershipNote | None:
-    """None when there is no note, an unreadable one, or one that another user made."""
+    """The note in a directory; None when there is none, an unreadable one, or one that another user made."""
     try:
         with directory.opened(NOTE) as file:
             status = os.fstat(file)

@@ -36,8 +36,8 @@ from logkeep.kafka.offline_restore.values import (
 from logkeep.kafka.record.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.record.topic_sets import topic_sets, torn_sets
 from logkeep.kafka.restore.plan.folded_points import refuse_folded_points
-from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs, choose
-from logkeep.model.findings import Finding, Severity
+from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs, select_logs
+from logkeep.model.findings import Finding, Severity, warning
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.chain.commits import SourceRef
@@ -55,9 +55,10 @@ class PreparedOfflineRestore:
 def plan_offline_restore(
     place: SourceRef, entry: BackupEntry, options: OfflineRestoreOptions
 ) -> PreparedOfflineRestore:
-    """Raises UsageError for what the backup does not have, LogDirUnusable for an unusable log directory."""
+    """The plan of a restore. Raises UsageError for what the backup does not have, LogDirUnusable for an unusable log
+    directory."""
     view = view_backup(place, entry)
-    chosen = choose(view.record, view.manifest.cut, options.selection)
+    chosen = select_logs(view.record, view.manifest.cut, options.selection)
     if not chosen.logs:
         raise UsageError("no topic is left to restore", remedy="internal topics are never restored")
     ranges = _ranges(chosen, options)
@@ -73,7 +74,7 @@ def plan_offline_restore(
         if log.target in here
     ]
     findings = [*options.torn, *_not_restored(view, chosen, ranges), *about_replicas(image, logs, sorted(disks.nodes))]
-    findings += [_warning("metadata-damaged", "target", problem) for problem in problems]
+    findings += [warning("metadata-damaged", "target", problem) for problem in problems]
     findings += _group_rights(logs, roots)
     sets = topic_sets(view.record.topics, view.record.groups)
     findings += torn_sets(sets, [topic.name for topic, _ in chosen.topics], ())
@@ -205,7 +206,7 @@ def _running(roots: Sequence[Folder]) -> bool:
 def _not_restored(view: KafkaBackupView, chosen: SelectedLogs, ranges: Mapping[LogName, Range]) -> list[Finding]:
     """Findings about parts of the backup that are not restored."""
     found = [
-        _warning("known-gap", str(gap.log), f"offsets [{gap.start}, {gap.end}) were never archived: {gap.reason}")
+        warning("known-gap", str(gap.log), f"offsets [{gap.start}, {gap.end}) were never archived: {gap.reason}")
         for gap in view.gaps(ranges)
     ]
     found += [*view.unproven_deletions(ranges), *view.trim_findings(ranges)]
@@ -214,10 +215,6 @@ def _not_restored(view: KafkaBackupView, chosen: SelectedLogs, ranges: Mapping[L
         where = ", ".join(chosen.internal)
         found.append(Finding(code="internal-topics", severity=Severity.NOTE, where=where, what=what))
     return found
-
-
-def _warning(code: str, where: str, what: str) -> Finding:
-    return Finding(code=code, severity=Severity.WARNING, where=where, what=what)
 
 
 def _procedure(

@@ -15,7 +15,7 @@ from logkeep.repository.restores import NewRestore, RestoredPartition, RestoreTa
 from logkeep.repository.restores.stored import StoredRestore
 
 KIND = "kafka-offline"
-"""Not resumed by its id: the same command continues from the state of the directories."""
+"""The kind of these restores. They are not resumed by id: the same command continues from what the directories hold."""
 _PROOF = "every file was read back: the CRC-32C of each batch, and the fingerprint of what was archived"
 
 

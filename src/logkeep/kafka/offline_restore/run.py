@@ -16,7 +16,7 @@ from logkeep.kafka.offline_restore.locks import broker_stopped, exclude_other_re
 from logkeep.kafka.offline_restore.log_folders import check_owners, open_root
 from logkeep.kafka.offline_restore.plan import check_room, plan_offline_restore, unit_of
 from logkeep.kafka.offline_restore.receipt import begin_offline, put_report
-from logkeep.kafka.offline_restore.safety import check, check_configs, check_starts, check_topics
+from logkeep.kafka.offline_restore.safety import check_configs, check_directories, check_starts, check_topics
 from logkeep.kafka.offline_restore.staging import leftovers, recover_directory
 from logkeep.kafka.offline_restore.task import restore_log
 from logkeep.kafka.offline_restore.values import (
@@ -67,7 +67,7 @@ def restore_offline(
         prepared = plan_offline_restore(place, entry, options)
         plan = prepared.plan
         _check_owners(options, roots, plan)
-        check(plan, options)
+        check_directories(plan, options)
         check_topics(prepared.image, plan.logs)
         check_configs(prepared.image, plan.logs)
         check_starts(checkpointed_starts(options.roots), plan.logs)

@@ -16,13 +16,13 @@ from logkeep.kafka.offline_restore.values import (
     OfflineRestoreOptions,
     OfflineRestorePlan,
 )
-from logkeep.model.findings import Finding, Severity
+from logkeep.model.findings import Finding, warning
 from logkeep.model.shell_words import shell_word
 
 _MOST_NAMED = 5
 
 
-def check(plan: OfflineRestorePlan, options: OfflineRestoreOptions) -> None:
+def check_directories(plan: OfflineRestorePlan, options: OfflineRestoreOptions) -> None:
     """Raises TargetUnsafe before anything is changed."""
     if plan.elsewhere and not (options.here_only and plan.logs):
         raise TargetUnsafe(
@@ -98,19 +98,15 @@ def about_replicas(
     """Findings about logs with replicas on other brokers."""
     if image is None:
         what = "the directories hold no metadata log: retention and replicas of the topics are unknown"
-        return [_warning("metadata-missing", "target", what, "see the procedure")]
+        return [warning("metadata-missing", "target", what, "see the procedure")]
     shared = [log.name for log in logs if set(image.replicas_of(log.topic, log.partition)) - set(nodes)]
     if not shared:
         return []
     what = f"{_join_names(shared)} have replicas on other brokers: an empty one may become leader and truncate the log"
     remedy = "run the same restore on all of their brokers before you start any of them"
-    return [_warning("other-replicas", "target", what, remedy)]
+    return [warning("other-replicas", "target", what, remedy)]
 
 
 def _join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return f"{', '.join(names[:_MOST_NAMED])}{more}"
-
-
-def _warning(code: str, where: str, what: str, remedy: str) -> Finding:
-    return Finding(code=code, severity=Severity.WARNING, where=where, what=what, remedy=remedy)

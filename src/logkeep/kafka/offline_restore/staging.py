@@ -61,26 +61,26 @@ def _failed(path: Path, what: str) -> RestoreFailed:
     return RestoreFailed(what, subject=str(path), remedy=remedy)
 
 
-def make(root: Folder, directory: Folder, name: str) -> Folder:
+def make_staged(root: Folder, directory: Folder, name: str) -> Folder:
     """Create the staged directory with the topic id, the owner and the rights of the old one."""
     with failing_at(root.path / name):
         root.make_folder(name)
         known = os.fstat(directory.descriptor)
         _existing(root, name).set_owner(known.st_uid, known.st_gid, stat.S_IMODE(known.st_mode))
-        staged = _existing(root, name)  # once more: it may have got another owner, who works in it from now on
-        put(staged, METADATA, read_small(directory, METADATA), like=metadata_status(directory))
+        staged = _existing(root, name)  # opened again, because its owner may have changed: that user works in it
+        put_file(staged, METADATA, read_small(directory, METADATA), like=metadata_status(directory))
     return staged
 
 
 def metadata_status(directory: Folder) -> os.stat_result:
-    """Of the broker's file whose owner and rights new files get. Raises RestoreFailed."""
+    """The status of the broker's `partition.metadata`, whose owner and mode new files get. Raises RestoreFailed."""
     found = directory.find(METADATA)
     if found is None:
         raise _failed(directory.path / METADATA, "no such file")
     return found
 
 
-def put(staged: Folder, name: str, data: bytes, like: os.stat_result) -> None:
+def put_file(staged: Folder, name: str, data: bytes, like: os.stat_result) -> None:
     """Write a small file and sync it."""
     with failing_at(staged.path / name):
         file = staged.create(name)

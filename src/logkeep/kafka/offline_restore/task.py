@@ -19,26 +19,26 @@ from logkeep.kafka.offline_restore.ownership_note import NOTE, OwnershipNote, en
 from logkeep.kafka.offline_restore.proof import prove
 from logkeep.kafka.offline_restore.staging import (
     discard,
-    make,
+    make_staged,
     metadata_status,
-    put,
+    put_file,
     put_in_place,
     recover_directory,
     staged_name,
 )
 from logkeep.kafka.offline_restore.values import LogWritten, OfflineUnit
-from logkeep.model.time import TokenSource, random_token
+from logkeep.model.time import random_token
 from logkeep.model.work import Progress
 
 
-def restore_log(unit: OfflineUnit, progress: Progress, tokens: TokenSource = random_token) -> LogWritten:
+def restore_log(unit: OfflineUnit, progress: Progress) -> LogWritten:
     """Restore one log. A damaged archive is reported in the result; then nothing was changed."""
     planned = unit.planned
     root = open_root(Path(planned.root))
     with broker_stopped([root]):
         try:
             directory = partition_folder(root, planned.name)
-            return _prove_again(unit, directory, progress) or _restore(unit, root, directory, tokens, progress)
+            return _prove_again(unit, directory, progress) or _restore(unit, root, directory, progress)
         except (Damaged, ObjectMissing, UnsafeName) as error:
             return _failed(unit, str(error))
         finally:
@@ -55,11 +55,11 @@ def _prove_again(unit: OfflineUnit, directory: Folder, progress: Progress) -> Lo
     return None if problem and unit.replace else _answer(unit, note, problem, again=True)
 
 
-def _restore(unit: OfflineUnit, root: Folder, directory: Folder, tokens: TokenSource, progress: Progress) -> LogWritten:
+def _restore(unit: OfflineUnit, root: Folder, directory: Folder, progress: Progress) -> LogWritten:
     planned, like = unit.planned, metadata_status(directory)
-    staged = make(root, directory, staged_name(planned.topic, planned.partition, tokens()))
+    staged = make_staged(root, directory, staged_name(planned.topic, planned.partition, random_token()))
     note = _write(unit, staged, like, progress)
-    put(staged, NOTE, encoded(note), like)
+    put_file(staged, NOTE, encoded(note), like)
     problem = prove(staged, note.files, progress)
     if problem:
         return _failed(unit, f"the written files do not read back: {problem}")

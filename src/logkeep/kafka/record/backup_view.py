@@ -8,7 +8,7 @@ from logkeep.errors import Damaged, UsageError
 from logkeep.kafka.record.documents import ClusterRecord
 from logkeep.kafka.record.folded_over import folded_over_remedy, folded_over_text, known_folds
 from logkeep.kafka.record.lost_burials import LOST_BURIAL, LOST_BURIAL_REMEDY, lost_burials
-from logkeep.kafka.record.stored_record import read_record
+from logkeep.kafka.record.stored_record import manifest_of_cluster, read_record, require_record
 from logkeep.kafka.record.unproven_deletions import deletion_findings
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
@@ -17,13 +17,11 @@ from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.folds import folded_over, folds_by_log, with_dense
 from logkeep.repository.backups.manifest import KnownGap, Manifest
-from logkeep.repository.backups.source import read_manifest, read_trimmed_cuts
+from logkeep.repository.backups.source import read_trimmed_cuts
 from logkeep.repository.backups.trim_floors import TrimmedCut, trim_findings
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Burial, FoldedLog
 from logkeep.repository.parts import SegmentTable, dense_logs
-
-KIND = "kafka"
 
 
 @dataclass(frozen=True)
@@ -34,13 +32,13 @@ class KafkaBackupView:
     record: ClusterRecord
     rows: SegmentTable
     burials: Mapping[LogName, tuple[Burial, ...]] = field(default_factory=dict)
-    """Of logs with archived records that this backup leaves out."""
+    """The burials of logs with archived records that this backup leaves out."""
     trimmed: tuple[TrimmedCut, ...] = ()
-    """Logs that begin later than the backup was taken."""
+    """Logs that were trimmed: they begin later now than when the backup was taken."""
     folds: Mapping[LogName, FoldedLog] = field(default_factory=dict)
-    """Of logs that were folded."""
+    """The last fold of each log that was folded."""
     dense: frozenset[LogName] = frozenset()
-    """Logs that were dense before they were folded."""
+    """Logs that had a record at every offset before they were folded."""
 
     def segments(self, wanted: Mapping[LogName, Range]) -> dict[LogName, tuple[Segment, ...]]:
         """The segments of each log that overlap its range, in order. A log without any has an empty tuple."""
@@ -78,17 +76,10 @@ class KafkaBackupView:
 
 
 def view_backup(place: SourceRef, entry: BackupEntry) -> KafkaBackupView:
-    """Raises Damaged when a part of it is missing, UsageError when it is not a backup of a Kafka cluster."""
-    manifest = read_manifest(place, entry)
-    if manifest.kind != KIND:
-        raise UsageError(
-            f"backup {entry.id} is a backup of {manifest.kind}, not of a Kafka cluster",
-            subject=place.source,
-            remedy="`logkeep info` shows what it is, and lists the backups of its source",
-        )
-    record = read_record(place, manifest)
-    if record is None:
-        raise Damaged("the backup has no record of its cluster", subject=f"{place.source} {entry.id}")
+    """Open a backup for a restore. Raises Damaged when a part of it is missing, UsageError when it is not a backup of a
+    Kafka cluster."""
+    manifest = manifest_of_cluster(place, entry)
+    record = require_record(read_record(place, manifest), place, entry)
     folded = read_chain(place)
     rows = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
     burials = burials_by_log(folded, entry.id, [c.log for c in manifest.cut])

@@ -52,7 +52,7 @@ class PartitionReport(msgspec.Struct, frozen=True, kw_only=True):
     """Records from here on were salvaged above every known high watermark: the cluster may not have committed them."""
     segments: int
     records: int
-    """Without buried ones."""
+    """How many records there are, without buried ones."""
     stored_bytes: int
     plain_bytes: int
     oldest_ms: int | None
@@ -73,7 +73,7 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int
     replication_factor: int
     configs: dict[str, str]
-    """Those that differ from the defaults."""
+    """The configs that differ from the defaults."""
     offsets: int
     """Offsets that are covered; not every one has a record."""
     records: int
@@ -82,7 +82,7 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     oldest_ms: int | None
     newest_ms: int | None
     open_transactions: int
-    """Open at the cut."""
+    """How many transactions are open at the cut."""
     gaps: tuple[GapReport, ...]
     logs: tuple[PartitionReport, ...]
 
@@ -96,7 +96,7 @@ class GroupTopicReport(msgspec.Struct, frozen=True, kw_only=True):
 
     topic: str
     partitions: int
-    """With a committed offset."""
+    """How many partitions have a committed offset."""
     lag: int | None
     """Records between the committed offsets and the cut; null if the topic is not in this backup."""
     below_start: int
@@ -119,7 +119,7 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     format: str
     tool: str
     tool_version: str
-    """Empty: nothing says it."""
+    """Empty if the dataset does not have it."""
     unknown: tuple[str, ...]
     """What the tool could not archive."""
     url: str
@@ -135,7 +135,7 @@ class KafkaReport(msgspec.Struct, frozen=True, kw_only=True):
     """Null if the cluster has no authorizer, or the backup's user could not list ACLs."""
     quotas: int
     scram_credentials: int | None
-    """Archived ones, encrypted; null if the backup was taken without --scram-to."""
+    """How many credentials are archived, encrypted; null if the backup was taken without --scram-to."""
     needs: RestoreNeeds
     chosen_topics: bool = False
     """Topics were chosen for this backup: groups without an offset in them are not in it."""
@@ -144,7 +144,7 @@ class KafkaReport(msgspec.Struct, frozen=True, kw_only=True):
     sets: tuple[TopicSet, ...] = ()
     """Topics that belong together: of Kafka Connect clusters and Kafka Streams applications."""
     imported: ImportReport | None = None
-    """Of a backup that was imported; null for others."""
+    """What the backup was imported from; null if it was not imported."""
 
 
 def report(

@@ -1,4 +1,4 @@
-"""The document of a dataset, `.logkeep/dataset.json`: what its format has no place for. For writers, and for imports.
+"""The document of a dataset, `.logkeep/dataset.json`: what its format has no place for. For exports and imports.
 
 It names the source, the format and the history of every log, so that no run continues a dataset of something else; it
 keeps configs, and commits with their metadata; and the times that prove that no deletion was missed. It is no progress:
@@ -46,7 +46,7 @@ class NotedLog(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     lost: tuple[tuple[Position, Position], ...] = ()
     """Ranges of offsets that the source removed before they were exported."""
     pending: tuple[tuple[Position, Position], ...] = ()
-    """The same, of a run that has begun. One counts as soon as the dataset has a record behind it."""
+    """The same, noted when a run began. A range counts as soon as the dataset has a record after it."""
     buried: int = 0
     """Offsets that the source had buried when the log was exported."""
     deletions: DeletionTimes | None = None
@@ -59,7 +59,8 @@ class NotedLog(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return DatasetLog(self.topic, self.partition)
 
     def lost_between(self, first: int, last: int) -> tuple[tuple[int, int], ...]:
-        """What is lost of a dataset with these records (-1: none). What is before the first one was pruned."""
+        """The lost ranges of a dataset whose records are from `first` to `last` (-1: none). What is before `first` was
+        pruned, and is not lost."""
         known = [span for span in self.lost if span[1] <= last or self.last == last]
         known += [span for span in self.pending if span[1] <= last]
         return tuple(dict.fromkeys(span for span in known if span[1] > first))
@@ -103,7 +104,7 @@ def _in_both(before: NotedLog, after: NotedLog) -> NotedLog:
 
 
 def read_dataset_document(store: Store) -> DatasetDocument | None:
-    """None if there is none. Raises Damaged, and FormatTooNew for one of a later release."""
+    """The document in a store; None if there is none. Raises Damaged, and FormatTooNew for one of a later release."""
     try:
         data = store.get(DOCUMENT, _LIMIT)
     except (ObjectMissing, StoreLocationMissing):

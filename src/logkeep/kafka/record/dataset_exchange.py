@@ -40,7 +40,7 @@ class ExchangeDocument(msgspec.Struct, frozen=True, kw_only=True, tag="logkeep-e
     owner: Owner
     """The process that writes, exchanges or removes now."""
     prefixes: tuple[str, ...]
-    """Of the topics that are exchanged: `orders/`."""
+    """The prefixes of the topics that are exchanged, such as `orders/`."""
     topics: tuple[str, ...]
     objects: int = 0
     """How many new objects there are, once all are written."""
@@ -57,7 +57,7 @@ class ExchangeDocument(msgspec.Struct, frozen=True, kw_only=True, tag="logkeep-e
 
 
 def read_journal(store: Store) -> tuple[ExchangeDocument, ObjectInfo] | None:
-    """None if there is none. Raises Damaged, FormatTooNew."""
+    """The journal and its version in the store; None if there is none. Raises Damaged, FormatTooNew."""
     try:
         data, info = store.get_with_info(JOURNAL, _LIMIT)
     except (ObjectMissing, StoreLocationMissing):
@@ -73,7 +73,7 @@ def read_journal(store: Store) -> tuple[ExchangeDocument, ObjectInfo] | None:
 
 
 def _check(journal: ExchangeDocument) -> None:
-    """What is below the prefixes will be deleted. Raises UnsafeName."""
+    """Raise UnsafeName for a prefix that is not one of a topic: what is below the prefixes will be deleted."""
     safe_name(journal.run)
     for prefix in journal.prefixes:
         if "/" in journal.run or not safe_prefix(prefix) or prefix.startswith(f"{FOLDER}/"):

@@ -26,12 +26,12 @@ _LEAST_MARGIN_MS = 60_000
 
 class DeletionTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     cut_ms: int
-    """When the end of the log was asked, or a little earlier: what was deleted later is not below the cut."""
+    """When the end of the log was read, or a little earlier: what was deleted later is not below the cut."""
     clock: ClockName
-    """Of all times here."""
+    """The clock of all times here."""
     read_begin_ms: int = -1
     read_end_ms: int = -1
-    """The least and the greatest time over all receipts that this backup used of the log; -1: none, or not known."""
+    """The smallest and the largest time in all receipts of this log that the backup used; -1: none, or not known."""
     retention_ms: int
     """The smallest `delete.retention.ms` known since the backup before."""
     unproven_from: int = -1
@@ -40,7 +40,7 @@ class DeletionTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     buried: int = 0
     """Archived offsets of this log that the chain buries in this backup: fewer in the chain mean that it lost some."""
     host: str = ""
-    """Whose own clock; empty for the cluster's."""
+    """The machine whose own clock it is; empty for the cluster's clock."""
 
     @property
     def unproven(self) -> Range | None:
@@ -53,11 +53,11 @@ class CleanupRule:
 
     compacts: bool
     retention_ms: int
-    """How long a tombstone stays at least."""
+    """How long brokers keep a tombstone at least."""
 
 
 def cleanup_rule(own: Mapping[str, str], inherited: Mapping[str, str]) -> CleanupRule:
-    """By the configs of the topic, and those of the brokers."""
+    """The rule that follows from the configs of a topic, and from those of the brokers."""
     configs = {**inherited, **own}
     retention = configs.get("delete.retention.ms", "")
     return CleanupRule(
@@ -71,7 +71,7 @@ def rule_of(topic: "TopicRecord") -> CleanupRule:
 
 
 def margin_ms(retention_ms: int) -> int:
-    """How much earlier than at the end of the retention everything must have been read."""
+    """How long before the end of the retention everything must have been read."""
     return max(retention_ms // _MARGIN_SHARE, _LEAST_MARGIN_MS)
 
 
@@ -88,5 +88,5 @@ def least_left_s(
 
 
 def compacted_topics_of(record: "ClusterRecord") -> set[str]:
-    """Those whose deletions are proven: without Kafka's own, which are archived for their history."""
+    """The compacted topics whose deletions are proven: not Kafka's own, which are archived for their history."""
     return {t.name for t in record.topics if rule_of(t).compacts and not is_internal(t.name, t.internal)}

@@ -14,6 +14,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.record.deletion_times import DeletionTimes
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.model.ids import StoredId
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
@@ -43,17 +44,19 @@ class ArchivedReach:
     last_epoch: int
     """Leader epoch of the last archived batch; -1 if there is none."""
     last_end: int = -1
-    """The end of that batch; -1 stands for `end`."""
+    """The end of that batch; -1 means `end`."""
     start: int = 0
     """The first archived offset."""
     traits: LogTraits | None = None
-    """Of the archived batches; None if that is not known."""
+    """The traits of the archived batches; None if they are not known."""
     last_batch: LastBatch | None = None
     """The last archived batch; None if there is none or it is not known."""
     deletions: DeletionTimes | None = None
-    """None if that is not known: an older release, or a salvage, made the backup."""
+    """None if the times are not known: an older release, or a salvage, made the backup."""
 
 
+KIND: Final = "kafka"
+"""The kind of a source that is a Kafka cluster."""
 WITH_TIMES: Final = 3
 """The version of a record whose logs have the times that prove deletions: an earlier release ends at it."""
 ROLE = "cluster"
@@ -69,9 +72,9 @@ class TopicRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     partitions: int
     replication_factor: int
     configs: dict[str, str]
-    """Those that were set on the topic itself."""
+    """The configs that were set on the topic itself."""
     inherited: dict[str, str] = {}
-    """Those that were set on the brokers for all topics, and differ from Kafka's defaults."""
+    """The configs that were set on the brokers for all topics, and differ from Kafka's defaults."""
 
 
 class PartitionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -108,9 +111,9 @@ class CommitRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic: str
     partition: int
     offset: int
-    """Not above the cut."""
+    """The offset that a restore uses: not above the cut."""
     committed: int
-    """As the group committed it."""
+    """The offset that the group committed."""
     leader_epoch: int
     metadata: str
 
@@ -159,7 +162,7 @@ def check_consistent(record: ClusterRecord, cut: Iterable[LogCut]) -> None:
     """Raise BackupFailed unless every log of the cut is, by topic id and number, a partition of a recorded topic."""
     partitions = {(t.name, t.id): t.partitions for t in record.topics}
     for each in cut:
-        known = partitions.get((each.log.name, each.log.history.partition("-")[0]), 0)
+        known = partitions.get((each.log.name, topic_id_of(each.log.history)), 0)
         if each.log.partition >= known:
             raise BackupFailed("the log belongs to no topic of the record", subject=str(each.log))
 

@@ -42,8 +42,8 @@ def folded_over_findings(folded: "Folded", manifest: "Manifest") -> tuple[Findin
 
 
 def folded_ends(folded: "Folded", last: "ClusterRecord | None") -> dict[LogName, int]:
-    """Below which offset each log was folded: by the chain, and by the last backup, which a repair may have kept while
-    it lost the commit of a fold."""
+    """The offset below which each log was folded, by the chain and by the last backup: a repair may have kept that
+    backup and lost the commit of a fold."""
     ends = {log.log: log.folded_to for log in (last.logs if last is not None else ()) if log.folded_to}
     for log, fold in folded.folded_logs().items():
         ends[log] = max(fold.end, ends.get(log, 0))
@@ -53,7 +53,7 @@ def folded_ends(folded: "Folded", last: "ClusterRecord | None") -> dict[LogName,
 def known_folds(
     folds: Mapping[LogName, FoldedLog], record: "ClusterRecord", backup_id: int
 ) -> dict[LogName, FoldedLog]:
-    """The folds of a backup's logs; where the commit of one is lost, only the backup's own cut is a restore point."""
+    """The folds of a backup's logs. If the commit of a fold is lost, only the backup's own cut is a restore point."""
     known = dict(folds)
     for log in record.logs:
         name = log.log

@@ -17,10 +17,10 @@ class ToolLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which tool wrote a dataset, and what it could not know."""
 
     format: str
-    """As `--format` names it."""
+    """The name of the format, as in `--format`."""
     tool: str
     version: str = ""
-    """Empty: nothing says it."""
+    """Empty if the dataset does not have it."""
     unknown: tuple[str, ...] = ()
     """What the format has no place for, or the tool did not archive."""
 
@@ -65,5 +65,5 @@ def put_label(
 
 
 def read_label(place: SourceRef, manifest: Manifest) -> ImportLabel | None:
-    """None: the backup was not imported."""
+    """The label of a backup; None if the backup was not imported."""
     return read_attachment(place, manifest, ROLE, ImportLabel)

@@ -21,13 +21,13 @@ class RestoreNeeds(msgspec.Struct, frozen=True, kw_only=True):
     replicas: int
     """Logs on disks: partitions times replication factor."""
     brokers: int
-    """As many as the largest replication factor."""
+    """How many brokers are needed: as many as the largest replication factor."""
     disk_bytes: int
     """Bytes of the logs, unpacked, times replication factor; the brokers' indexes need more."""
     largest_batch_bytes: int | None
     """The least `max.message.bytes`; null: this archive does not know it."""
     max_message_bytes: dict[str, int]
-    """Topics whose limit was set at the source: no batch of theirs is larger."""
+    """The `max.message.bytes` of topics on which it was set at the source: none of their batches is larger."""
     codecs: tuple[str, ...] | None
     """Compression codecs of the producers; null: this archive does not know them."""
     features: tuple[str, ...]

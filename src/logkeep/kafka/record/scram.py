@@ -117,7 +117,8 @@ def _base64(data: bytes) -> str:
 
 
 def _controllers(options: ScramOptions, cluster: Cluster) -> ClientSettings:
-    """As the user gave them; otherwise the brokers' security settings, and the addresses that the brokers report."""
+    """How to reach the controllers: as the user said, otherwise with the brokers' security settings, at the addresses
+    that the brokers report."""
     if options.controllers is not None and options.controllers.bootstrap:
         return options.controllers
     found = controller_listeners(cluster.ask_any)

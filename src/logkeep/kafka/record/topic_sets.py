@@ -37,9 +37,9 @@ class TopicSet(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """The prefix of the topics' names, or the application id."""
     topics: tuple[str, ...]
-    """Written by the workers, or by the application, alone."""
+    """Topics that only the workers, or only the application, write."""
     inputs: tuple[str, ...]
-    """Read by its groups."""
+    """Topics that its groups read."""
     groups: tuple[str, ...]
     missing: tuple[str, ...] = ()
     """Topics of the set that are not in this backup."""

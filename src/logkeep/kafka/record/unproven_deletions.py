@@ -15,7 +15,7 @@ from logkeep.model.ranges import Range
 
 if TYPE_CHECKING:
     from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord
-    from logkeep.model.segments import LogName
+    from logkeep.model.segments import LogName, Segment
     from logkeep.repository.backups.manifest import Manifest
 
 DenseLogs = Callable[[], "Collection[LogName]"]
@@ -32,6 +32,11 @@ def unproven_finding(log: str, offsets: Range, why: str) -> Finding:
         remedy="run `logkeep kafka backup --compacted auto`, which compares it with the live log; a backup more often "
         "than delete.retention.ms needs no comparison",
     )
+
+
+def is_dense(segment: "Segment") -> bool:
+    """Whether every covered offset has its record, or its marker: then compaction removed nothing from the segment."""
+    return segment.has_object and segment.first <= segment.start and segment.records == segment.end - segment.first
 
 
 def untimed(record: "ClusterRecord") -> "list[PartitionRecord]":
@@ -59,7 +64,8 @@ def unproven_by_rows(record: "ClusterRecord", manifest: "Manifest", dense: Dense
 def deletion_findings(
     record: "ClusterRecord | None", manifest: "Manifest", dense: DenseLogs, only: Iterable[str] | None = None
 ) -> list[Finding]:
-    """What a backup does not prove: as it was recorded, and by the rows where nothing was. `only`: of these logs."""
+    """The logs whose deletions a backup does not prove: as it recorded them, and by the rows where it recorded nothing.
+    `only`: report these logs alone."""
     found = [f for f in manifest.findings if f.code in DELETION_DOUBTS]
     known = {f.where for f in found}
     spans = unproven_by_rows(record, manifest, dense) if record is not None else {}

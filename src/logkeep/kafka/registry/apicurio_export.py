@@ -24,7 +24,7 @@ from logkeep.kafka.registry.values import (
 
 T = TypeVar("T")
 _MOST_BYTES: Final = 512 << 20
-"""Of all files together, unpacked."""
+"""The largest sum of all unpacked files."""
 _DELETED: Final = "DISABLED"
 _UNKNOWN: Final = "UNKNOWN"
 """The type of a schema that no version has any more."""
@@ -68,7 +68,7 @@ class _Rule(msgspec.Struct, rename={"rule": "type"}):
 
 
 def read_export(data: bytes) -> ArchivedRegistry:
-    """Raises InvalidAnswer for anything that is not such an export."""
+    """The registry that an export holds. Raises InvalidAnswer for anything that is not such an export."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if sum(info.file_size for info in archive.infolist()) > _MOST_BYTES:

@@ -25,7 +25,7 @@ class RegistryDocument(SourceDocument, frozen=True, kw_only=True, tag="kafka-reg
     captured: str
     registry: ArchivedRegistry
     export: bytes = b""
-    """Apicurio's own export, a zip file, as its import takes it; of other registries nothing."""
+    """Apicurio's own export, a zip file that its import takes; empty for other registries."""
 
 
 def put_registry(
@@ -54,5 +54,5 @@ def put_registry(
 
 
 def captured_registry(place: SourceRef, manifest: Manifest) -> RegistryDocument | None:
-    """None if the backup was taken without --registry. Raises Damaged."""
+    """The registry that a backup has; None if the backup was taken without --registry. Raises Damaged."""
     return read_attachment(place, manifest, ROLE, RegistryDocument)

@@ -1,6 +1,7 @@
 """Reads a whole registry, for a backup, and to compare it with an archived one.
 
-The registry works while it is read. Its versions are listed before and after; if they differ, it is read again.
+Clients may change the registry while it is read. So its versions are listed before and after; if the two lists differ,
+it is read again.
 """
 
 from collections.abc import Iterable
@@ -34,7 +35,7 @@ def probe(settings: RegistrySettings) -> None:
 
 
 def capture(settings: RegistrySettings) -> CapturedRegistry:
-    """Raises ClusterError."""
+    """Read the whole registry. Raises ClusterError."""
     with RegistryClient(settings) as client:
         return capture_from(open_api(client))
 

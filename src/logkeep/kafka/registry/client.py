@@ -34,7 +34,7 @@ _JSON: Final = "application/vnd.schemaregistry.v1+json, application/json"
 _SENT_JSON: Final = "application/json"
 _SHOWN: Final = 200
 _NO_SERVER: Final = {502, 503, 504}
-"""Of a proxy whose registry does not run."""
+"""Statuses of a proxy whose registry does not run."""
 _DOWN: Final = "check --registry and that the registry runs, then run again"
 _TLS: Final = "check ssl.truststore.* and ssl.keystore.* in the file of --registry-config, and the certificate's names"
 _NO_REGISTRY: Final = "check that --registry is the address of the registry's API, and what is between it and this host"
@@ -42,7 +42,7 @@ _NO_REGISTRY: Final = "check that --registry is the address of the registry's AP
 
 @dataclass(frozen=True)
 class RegistryAnswer:
-    """One answer."""
+    """One answer of the registry."""
 
     status: int
     kind: str
@@ -56,7 +56,7 @@ class RegistryAnswer:
         return 200 <= self.status < 300
 
     def json(self) -> Any:
-        """Raises InvalidAnswer."""
+        """The JSON of the answer. Raises InvalidAnswer if it is none."""
         try:
             return msgspec.json.decode(self.body)  # unlike json.loads, it refuses texts that cannot be encoded
         except (ValueError, RecursionError) as error:
@@ -105,7 +105,8 @@ class RegistryClient:
         headers: dict[str, str] | None = None,
         limit: int = LARGEST_ANSWER,
     ) -> RegistryAnswer:
-        """One answer, whatever its status, but for those that no request can be right for: 401, 403, 429, 3xx, 5xx."""
+        """Send a request and return its answer. Raises for the statuses 401, 403, 429, 3xx and 5xx, which say nothing
+        about what was requested; any other status is returned."""
         where = f"{method} {self.address.scheme}://{self.address.host}:{self.address.port}{path}"
         sent = {"Accept": _JSON, **(headers or {})}
         if self._authorization is not None:

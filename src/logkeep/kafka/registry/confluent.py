@@ -1,4 +1,4 @@
-"""The registry API of Confluent, as Karapace, Redpanda and Apicurio have it too: reads everything, changes one thing.
+"""The registry API of Confluent, which Karapace, Redpanda and Apicurio have too: reads all, makes single changes.
 
 Deleted subjects and versions are read as well: records that were written with them are still there. The API does not
 report the highest id ever issued; the highest that it shows counts.
@@ -136,7 +136,7 @@ class ConfluentApi:
         expect(self.client.send("PUT", self.base + path, {field: setting.value}))
 
     def _settings(self, what: str, field: str, subjects: tuple[str, ...]) -> tuple[SubjectSetting, ...]:
-        """Those that are set; a registry without such settings has none."""
+        """The settings that are set; a registry without such settings has none."""
         found = []
         for subject in subjects:
             answer = self._get(f"/{what}/{quote(subject, safe='')}" if subject else f"/{what}")

@@ -41,9 +41,9 @@ class DecodedBytes(msgspec.Struct, frozen=True, kw_only=True):
     """`text`, `json`, `avro` or `hex`."""
     bytes: int
     text: str | None = None
-    """With `text` and `hex`."""
+    """What it is in the forms `text` and `hex`."""
     json: Any = None
-    """With `json` and `avro`."""
+    """What it is in the forms `json` and `avro`."""
     schema_id: int | None = None
     problem: str | None = None
     """Why it could not be decoded as wanted."""
@@ -72,7 +72,8 @@ class RecordDecoder:
         return _auto(data, self._framed(data, guid, subject))
 
     def _framed(self, data: bytes, guid: bytes | None, subject: str) -> DecodedBytes | None:
-        """None if it does not name a schema, or if there are none and only `avro` asks for them."""
+        """The value decoded by the schema that it names; None if it names none, or if no schemas are archived and the
+        mode does not need them."""
         frame = _frame(data, guid)
         if frame is None or (self._schemas is None and self._mode is not DecodeMode.AVRO):
             return None

@@ -39,7 +39,7 @@ class SideUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     topic: str
     side: str
     records: int
-    """Without null ones."""
+    """How many keys or values there are that are not null."""
     fitting: int
     known: int
     """Records with an id that the registry knows."""

@@ -1,8 +1,9 @@
 """Restores an archived registry into an empty one, and reads every id, version and reference back.
 
-Two ways change the registry through its API: Apicurio's own import of its own export, and registering each schema with
-its id in the mode IMPORT. Neither is believed: a registry may answer 200 and use another id. Whatever differs ends the
-restore, and what it registered is deleted again; what cannot be deleted is named.
+There are two ways through the API of the registry: Apicurio imports its own export, and other registries get each
+schema with its id in the mode IMPORT. The answers prove nothing, because a registry may answer 200 and use another id.
+So everything is read back. Any difference ends the restore; then what it registered is deleted again, and what cannot
+be deleted is named.
 """
 
 from collections.abc import Callable, Iterable
@@ -36,7 +37,7 @@ class RestoreWay(StrEnum):
     """How a registry gets its schemas back."""
 
     NOTHING = "nothing"
-    """It has them all."""
+    """Nothing is to be restored: the registry has all schemas."""
     TOPIC = "topic"
     IMPORT = "import"
     API = "api"
@@ -48,7 +49,7 @@ class RegistryState:
 
     differences: tuple[str, ...]
     used_ids: int
-    """Of deleted schemas too, where the registry reports them: it gives none of them again."""
+    """How many ids were used, also by deleted schemas where the registry reports them: it uses none of them again."""
 
     @property
     def restored(self) -> bool:
@@ -56,7 +57,7 @@ class RegistryState:
 
 
 def live_state(api: ConfluentApi, archived: ArchivedRegistry) -> RegistryState:
-    """Raises ClusterError."""
+    """How a live registry differs from the archived one. Raises ClusterError."""
     also = (setting.subject for setting in (*archived.compatibility, *archived.modes))
     live = capture_from(api, also).registry
     return RegistryState(differences(archived, live), len(live.definitions))
@@ -123,7 +124,8 @@ def read_back(api: ConfluentApi, archived: ArchivedRegistry) -> None:
 
 
 def _same_by_id(api: ConfluentApi, definition: SchemaDefinition) -> bool:
-    """Apicurio writes a schema anew when it is asked by its id; its export was compared before."""
+    """Whether the registry answers a schema's id with the archived text. Apicurio formats the text again in its answer:
+    for it, the comparison of its export counts."""
     text = api.text_of(definition.id)
     return text is not None and (api.origin == "apicurio" or same_text(definition.text, text))
 
@@ -158,7 +160,7 @@ def _register_one(api: ConfluentApi, version: SubjectVersion, definition: Schema
 
 
 def _reserve(api: ConfluentApi, number: int) -> str:
-    """No new schema may get the highest id ever issued. A higher one for the placeholder does as well."""
+    """Register a placeholder, so that no new schema gets the highest id ever issued. It may get a higher id itself."""
     given = api.register(SubjectVersion(RESERVED, 1, number), SchemaDefinition(number, _PLACEHOLDER))
     api.delete(RESERVED)
     if given < number:
@@ -186,7 +188,7 @@ def _undo(api: ConfluentApi, archived: ArchivedRegistry, mode: str | None) -> st
 
 
 def _allow_changes(api: ConfluentApi, archived: ArchivedRegistry, left: list[str]) -> None:
-    """Before the deletions: READONLY forbids them, of all subjects or of one."""
+    """Set modes that allow deletions: READONLY, of the registry or of one subject, forbids them."""
     if api.mode() not in {None, READWRITE}:
         _try(lambda: api.set_mode(SubjectSetting(READWRITE)), "the mode", left)
     for setting in archived.modes:

@@ -132,7 +132,7 @@ def same_text(one: str, other: str) -> bool:
 
 
 def _canonical(text: str) -> str:
-    """Python's own comparison would take true for 1."""
+    """JSON in one form, for comparison. Python's own comparison would say that true equals 1."""
     return json.dumps(json.loads(text), sort_keys=True)
 
 

@@ -52,7 +52,8 @@ class RegistrySchemas:
 
 @dataclass(frozen=True)
 class DirectorySchemas:
-    """`7.avsc` is the Avro schema with the id 7, `8.json` a JSON schema; other `.avsc` files define types by name."""
+    """The schemas in a directory. `7.avsc` is the Avro schema with the id 7, `8.json` a JSON schema; other `.avsc`
+    files define types by name."""
 
     files: dict[int, tuple[str, str]]
     named: tuple[str, ...] = field(default=())
@@ -69,7 +70,7 @@ class DirectorySchemas:
 
 
 def read_directory(path: Path) -> DirectorySchemas:
-    """Raises UsageError."""
+    """The schemas in the files of a directory. Raises UsageError."""
     files: dict[int, tuple[str, str]] = {}
     named = []
     try:

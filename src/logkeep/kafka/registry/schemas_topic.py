@@ -116,7 +116,8 @@ class SchemasTopic:
         self._versions[subject, version] = SubjectVersion(subject, version, found.id, found.deleted, found.contract)
 
     def _delete(self, subject: str, value: bytes) -> None:
-        """Without a value the deletion is taken back: its versions were registered again, or are gone for good."""
+        """Note the deletion of a subject. Without a value, forget that: its versions were registered again, or are gone
+        for good."""
         if not value:
             return
         last = msgspec.json.decode(value, type=_Deletion).version

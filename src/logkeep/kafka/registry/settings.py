@@ -69,7 +69,7 @@ class RegistrySettings:
 
 
 def registry_address(text: str) -> RegistryAddress:
-    """Raises UsageError for an invalid address, and for one with a password in it."""
+    """Parse an address. Raises UsageError for an invalid one, and for one with a password in it."""
     parts = http_address(text)
     if parts is None:
         raise UsageError("not the address of a schema registry", subject=text.rpartition("@")[2], remedy=_AS_IN)
@@ -84,7 +84,7 @@ def registry_address(text: str) -> RegistryAddress:
 
 
 def registry_settings(url: str, file: Path | None) -> RegistrySettings:
-    """Raises UsageError and ConfigError, never with a secret in it."""
+    """The settings from the URL and the file. Raises UsageError and ConfigError, never with a secret in it."""
     address = registry_address(url)
     if file is None:
         return RegistrySettings(address)

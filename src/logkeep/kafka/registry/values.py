@@ -85,7 +85,7 @@ class ArchivedRegistry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         return found[next(iter(wanted))] if len(wanted) == 1 else found.get("") if "" in wanted else None
 
     def contexts_of_subjects(self) -> dict[str, tuple[str, ...]]:
-        """By name of a subject, the contexts that have it: those that are not in the usual one alone."""
+        """The contexts of each subject, by its name, for subjects that are not only in the usual one."""
         found: dict[str, set[str]] = {}
         for version in self.versions:
             found.setdefault(name_of(version.subject), set()).add(context_of(version.subject))

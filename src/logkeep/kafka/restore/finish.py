@@ -22,7 +22,7 @@ from logkeep.kafka.restore.groups import read_groups, set_groups
 from logkeep.kafka.restore.plan.group_offsets import MappedLog, RestoredLog, Routes, UnchangedLog
 from logkeep.kafka.restore.plan.groups import GroupsPlan, inexact_findings, plan_groups, rows_of
 from logkeep.kafka.restore.plan.values import PlannedLog, RestorePlan
-from logkeep.kafka.restore.prepare import restorable
+from logkeep.kafka.restore.prepare import restorable_groups
 from logkeep.kafka.restore.security import apply_acls, apply_quotas, plan_acls, plan_quotas
 from logkeep.kafka.restore.topics import finish_topics
 from logkeep.model.findings import Finding, Severity
@@ -82,7 +82,7 @@ def _plan_groups(
     if "groups" not in plan.parts:
         return None
     current = read_groups(cluster, [g.name for g in view.record.groups])
-    return plan_groups(restorable(view.record.groups), routes_of(plan, there), plan.groups, current)
+    return plan_groups(restorable_groups(view.record.groups), routes_of(plan, there), plan.groups, current)
 
 
 def routes_of(plan: RestorePlan, there: RestoredRecords) -> Routes:

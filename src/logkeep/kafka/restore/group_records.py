@@ -14,11 +14,13 @@ from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.live import LiveLogs, LiveRange
-from logkeep.kafka.record.backup_view import KIND, KafkaBackupView
+from logkeep.kafka.record.backup_view import KafkaBackupView
+from logkeep.kafka.record.documents import KIND
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.kafka.restore.facts.neighbour_records import archived_around, live_around
 from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan.group_offsets import Reason
-from logkeep.kafka.restore.plan.group_records import KeptOffsets, doubt, recreated_logs, with_doubts
+from logkeep.kafka.restore.plan.group_records import KeptOffsets, find_doubt, recreated_logs, with_doubts
 from logkeep.kafka.restore.plan.groups import GroupsPlan
 from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs
 from logkeep.kafka.restore.plan.values import RestorePlan
@@ -41,8 +43,9 @@ class GroupRecordsCheck:
         self._found: dict[tuple[TopicPartition, int], Reason | None] = {}
 
     def check(self, plan: GroupsPlan) -> GroupsPlan:
-        """Raises ClusterUnreachable, ClusterNotReady, NotAuthorised or a StoreError."""
-        archived = {target: log.log.history.partition("-")[0] for target, log in self._logs.items()}
+        """The plan with the doubts about its offsets. Raises ClusterUnreachable, ClusterNotReady, NotAuthorised or a
+        StoreError."""
+        archived = {target: topic_id_of(log.log.history) for target, log in self._logs.items()}
         recreated = recreated_logs(archived, self._present)
         if not recreated:
             return plan
@@ -69,7 +72,7 @@ class GroupRecordsCheck:
         topic_id = UUID(hex=self._present[target.topic])
         whole = LiveRange(target.topic, topic_id, target.partition, bounds.start, bounds.high_watermark)
         live = live_around(logs, whole, found.leader, at, archived.below)
-        return doubt(archived, live, bounds.start, bounds.high_watermark)
+        return find_doubt(archived, live, bounds.start, bounds.high_watermark)
 
     @cached_property
     def _bounds(self) -> Mapping[TopicPartition, LogBounds]:
@@ -92,7 +95,8 @@ class GroupRecordsCheck:
 
 
 def kept_offsets(restores: SourceRef, cluster_id: str) -> Iterator[tuple[tuple[LogName, TopicPartition], KeptOffsets]]:
-    """Documents that cannot be read show nothing."""
+    """Archived logs that finished restores have put into a cluster at their own offsets, and where. Restores whose
+    documents cannot be read are left out."""
     for row in list_restores(restores):
         if row.state in _GOOD and not row.part and not row.drill:
             with suppress(Damaged, ObjectMissing, FormatTooNew):

@@ -17,7 +17,13 @@ from logkeep.kafka.record.backup_view import KafkaBackupView
 from logkeep.kafka.record.documents import GroupRecord
 from logkeep.kafka.record.scram import ROLE as SCRAM_ROLE
 from logkeep.kafka.record.topic_sets import topic_sets, torn_sets
-from logkeep.kafka.restore.facts.permissions import RightsWanted, denied, find_rights, principal_of, rights_findings
+from logkeep.kafka.restore.facts.permissions import (
+    RightsWanted,
+    find_rights,
+    missing_rights_error,
+    principal_of,
+    rights_findings,
+)
 from logkeep.kafka.restore.facts.survey_task import LogSurvey, SurveyLog, SurveyResult, survey, survey_units
 from logkeep.kafka.restore.facts.target import TargetFacts, gather_target
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
@@ -28,7 +34,7 @@ from logkeep.kafka.restore.plan.group_offsets import RestoredLog, Routes, Unchan
 from logkeep.kafka.restore.plan.groups import GroupsPlan, expected_rows, inexact_findings, plan_groups, rows_of
 from logkeep.kafka.restore.plan.plan import plan_restore
 from logkeep.kafka.restore.plan.refusals import join_names
-from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
+from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, select_logs
 from logkeep.kafka.restore.plan.topics import difference_findings
 from logkeep.kafka.restore.plan.torn_transactions import TearReport
 from logkeep.kafka.restore.plan.values import CheckedPlan, PlanOptions, RestorePlan, with_buried, with_folds
@@ -108,11 +114,12 @@ def prepare(
     *,
     presence: bool = True,
 ) -> PreparedKafkaRestore:
-    """Raises what makes a plan impossible; what only forbids to carry it out is among the refusals.
+    """Everything that a run starts with. Raises what makes a plan impossible; what only forbids to carry it out is
+    among the refusals.
 
     Without `presence` lost objects are not checked in advance: the tasks will find them.
     """
-    chosen = choose(view.record, view.manifest.cut, options.selection)
+    chosen = select_logs(view.record, view.manifest.cut, options.selection)
     refuse_folded_points(view, {log.log: Range(log.start, log.end) for log in chosen.logs}, options.plan.until_ms)
     surveys, engine = survey_logs(
         view, chosen, options.plan.until_ms, engine_for, by_record=options.plan.by_record, presence=presence
@@ -150,7 +157,7 @@ def _tears(
     engine: Engine,
     options: PlanOptions,
 ) -> tuple[TearReport, list[Finding]]:
-    """What the point in time tears. A damaged log is refused later."""
+    """The transactions that the point in time tears. A damaged log is refused later."""
     if "data" not in options.parts or any(each.damage for each in surveys.values()):
         return TearReport(), []
     return compare_transactions(
@@ -211,12 +218,12 @@ def _plan_groups(
         return GroupsPlan(()), ()
     current = read_groups(cluster, [g.name for g in view.record.groups])
     try:
-        return plan_groups(restorable(view.record.groups), kept_routes(plan), plan.groups, current), ()
+        return plan_groups(restorable_groups(view.record.groups), kept_routes(plan), plan.groups, current), ()
     except TargetUnsafe as refused:
         return GroupsPlan(()), (refused,)
 
 
-def restorable(groups: tuple[GroupRecord, ...]) -> list[GroupRecord]:
+def restorable_groups(groups: tuple[GroupRecord, ...]) -> list[GroupRecord]:
     """The groups as they can be restored: of groups of the streams protocol, only the offsets."""
     return [msgspec.structs.replace(g, kind="classic") if g.kind == "streams" else g for g in groups]
 
@@ -245,7 +252,7 @@ def _check_target(
     plan = msgspec.structs.replace(checked.plan, topics=tuple(topics))
     rights = find_rights(cluster, _needed_rights(plan, groups, token))
     principal = principal_of(settings)
-    missing = denied(rights, principal)
+    missing = missing_rights_error(rights, principal)
     refusals = (*refused, *([missing] if missing else []))
     return replace(checked, plan=plan, refusals=refusals), rights_findings(rights, principal)
 

@@ -95,7 +95,8 @@ def result_findings(results: Sequence[LogResult]) -> list[Finding]:
 
 
 def _append_times(where: str, proof: LogProof | None) -> list[Finding]:
-    """Only a broker can write append times: restored records have the same times, marked as set by a producer."""
+    """A finding if records had append times. Only a broker can write these: restored records have the same times,
+    marked as set by a producer."""
     count = Digest.parse(proof.archive_digest).append_times if proof is not None and proof.archive_digest else 0
     if not count:
         return []

@@ -16,7 +16,8 @@ from logkeep.formats.run_map.file_format import decode_all
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.record.backup_view import KIND, KafkaBackupView, view_backup
+from logkeep.kafka.record.backup_view import KafkaBackupView, view_backup
+from logkeep.kafka.record.documents import KIND
 from logkeep.kafka.restore.finish import RestoredRecords, finish, with_first_offsets
 from logkeep.kafka.restore.plan.findings import gap_findings, tear_findings
 from logkeep.kafka.restore.plan.folded_points import folded_since

@@ -90,7 +90,8 @@ class KafkaLogWriter:
     """How often the restore had been resumed when this run started."""
 
     def write(self) -> WriteResult:
-        """Raises when the cluster refuses something before the first record, or when all attempts of a task failed."""
+        """Write the records. Raises when the cluster refuses something before the first record, or when all attempts of
+        a task failed."""
         stored = self._begin()
         results = self._replay(self.plan.logs, stored)
         findings: list[Finding] = []

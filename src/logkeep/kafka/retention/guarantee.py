@@ -1,11 +1,11 @@
 """What a topic guarantees: how long, and how much of each partition, its brokers keep. Pure.
 
 A topic with `delete` in its `cleanup.policy` guarantees records that are younger than `retention.ms` and among the last
-`retention.bytes` of their partition. Any other topic guarantees all of them. What a record does not say is taken for no
-limit: a salvage, and an older release, may not know what is set on the brokers.
+`retention.bytes` of their partition. Any other topic guarantees all of them. What the cluster record does not have
+counts as no limit: a salvage, and an older release, may not know what is set on the brokers.
 
 A lower guarantee counts only some time after the first backup that saw it, so that a mistake in a config costs nothing
-that was archived. What was before the first backup of a topic is not known, and taken for no limit too.
+that was archived. What was before the first backup of a topic is not known, and counts as no limit too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,11 +47,11 @@ class GuaranteeInForce:
     until: datetime | None = None
     """From then on a lower one counts, if nothing changes; None: it is that of the newest backup."""
     known_since: datetime | None = None
-    """Since when backups know the topic, where that is too short a time."""
+    """Since when backups know the topic, if that is too short a time."""
 
 
 def guarantees_of(record: "ClusterRecord") -> dict[TopicId, Guarantee]:
-    """By topic."""
+    """The guarantee of each topic."""
     live = any(log.deletions is not None for log in record.logs)
     return {(topic.name, topic.id): guarantee_of(topic, brokers_known=live) for topic in record.topics}
 

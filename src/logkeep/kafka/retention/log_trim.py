@@ -1,7 +1,7 @@
-"""From which offset on one archived log stays, by time, size, log start and what keeps it. Pure.
+"""Decides from which offset on one archived log stays, by time, size, log start and what keeps it. Pure.
 
-A segment goes only if all segments before it go, as on a broker. Sizes are those of the log, not compressed; where two
-segments hold the same offsets, one of them counts.
+A segment is trimmed only if all segments before it are, as on a broker. Sizes are those of the log, not compressed;
+where two segments hold the same offsets, one of them counts.
 """
 
 from bisect import bisect_left
@@ -34,7 +34,7 @@ class TrimFacts:
     rows: Sequence[ArchivedRow]
     log_start: int
     newer_bytes: int
-    """From the log start on."""
+    """The bytes from the log start on."""
     reached: Sequence[tuple[int, int]]
     """For each backup, oldest first: its end, and the time of its commit in ms."""
     kept: Sequence[tuple[Range, str]] = ()
@@ -43,7 +43,7 @@ class TrimFacts:
 
 @dataclass(frozen=True)
 class TrimLimits:
-    """A segment goes if it is older than the time, or if the log has that many bytes after it."""
+    """A segment is trimmed if it is older than the time, or if the log has that many bytes after it."""
 
     time_ms: int
     size_bytes: int
@@ -51,7 +51,7 @@ class TrimLimits:
 
 class TrimmedLog(NamedTuple):
     floor: int = 0
-    """The first offset that stays; 0: nothing goes."""
+    """The first offset that stays; 0: nothing is trimmed."""
     segments: int = 0
     plain_bytes: int = 0
     stopped_by: str = ""
@@ -77,7 +77,7 @@ def trim_log(log: TrimFacts, limits: TrimLimits, now_ms: int) -> TrimmedLog:
 def _kept_by(row: ArchivedRow, log: TrimFacts) -> str:
     if row.end > log.log_start:
         return BY_LOG_START
-    # What follows a kept backup stays too, also where that has only a gap: a log begins at one offset.
+    # What follows a kept backup stays too, even if that backup has only a gap there: a log begins at one offset.
     return next((why for span, why in log.kept if row.end > span.start), "")
 
 
@@ -104,6 +104,6 @@ class _SizesAbove:
                 self._totals.append(total)
 
     def from_offset(self, offset: int) -> int:
-        """Of segments that lie wholly at or above it."""
+        """The bytes of segments that lie completely at or above this offset."""
         at = bisect_left(self._starts, -offset + 1) - 1
         return self._totals[at] if at >= 0 else 0

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.kafka.retention.guarantee import Guarantee, GuaranteeInForce, SeenGuarantee, TopicId, in_force
 from logkeep.kafka.retention.log_trim import (
     BY_LOG_START,
@@ -38,7 +39,7 @@ PartitionId = tuple[str, str, int]
 
 
 def partition_id(log: LogName) -> PartitionId:
-    return log.name, log.history.partition("-")[0], log.partition
+    return log.name, topic_id_of(log.history), log.partition
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,14 @@ class TopicTrim:
     trimmed: bool
     reason: str
     partitions: int = 0
-    """How many of them begin later."""
+    """How many of its partitions begin later."""
     segments: int = 0
     plain_bytes: int = 0
 
 
 @dataclass(frozen=True)
 class TrimPlan:
-    """From which positions on backups before `before` have these logs."""
+    """The plan of a trim: backups before `before` begin at `floors` in these logs."""
 
     before: int
     floors: Mapping[LogName, int]
@@ -125,7 +126,7 @@ def _logs_by_topic(backups: Iterable[BackupFacts]) -> dict[TopicId, set[LogName]
     found: dict[TopicId, set[LogName]] = {}
     for backup in backups:
         for log in backup.cuts:
-            found.setdefault((log.name, log.history.partition("-")[0]), set()).add(log)
+            found.setdefault((log.name, topic_id_of(log.history)), set()).add(log)
     return found
 
 
@@ -169,7 +170,8 @@ def _seen_guarantees(facts: ArchiveFacts, topic: TopicId) -> list[SeenGuarantee]
 
 
 def _recorded(backup: BackupFacts, topic: TopicId) -> Guarantee | None:
-    """None: the backup is without this topic. One that cannot be read may have had it."""
+    """The guarantee that a backup recorded; None: it does not have the topic. A backup that cannot be read may have had
+    it, without a limit."""
     return Guarantee() if backup.guarantees is None else backup.guarantees.get(topic)
 
 

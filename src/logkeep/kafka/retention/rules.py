@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final, Literal
 
 NO_LIMIT: Final = 2**63 - 1
-"""As a time in ms and as a size in bytes."""
+"""No limit, as a time in ms and as a size in bytes."""
 SOURCE: Final = "source"
 
 RetentionLimit = int | Literal["source"]

@@ -20,7 +20,7 @@ from logkeep.kafka.logs.leader_epochs import EpochRun, note_epochs
 from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.salvage.groups_task import FileRange
 from logkeep.model.segments import Proof, Segment
-from logkeep.model.time import TokenSource, random_token
+from logkeep.model.time import random_token
 from logkeep.model.work import Progress
 from logkeep.repository.backups.journal import put_receipt
 from logkeep.repository.chain.commits import SourceRef
@@ -52,26 +52,24 @@ class SalvageUnit:
         return sum(r.wanted.size_bytes for r in self.ranges)
 
 
-def salvage_ranges(unit: SalvageUnit, progress: Progress, tokens: TokenSource = random_token) -> CopyResult:
+def salvage_ranges(unit: SalvageUnit, progress: Progress) -> CopyResult:
     """Archive the unit's ranges. Raises LogDirUnusable, SourceDamaged or a StoreError."""
     ranges, segments = list[RangeResult](), list[Segment]()
     for each in unit.ranges:
-        result_of_range, written = _copy_range(unit, each, progress, tokens)
+        result_of_range, written = _copy_range(unit, each, progress)
         ranges.append(result_of_range)
         segments += [msgspec.structs.replace(s, proof=each.proof) for s in written]
     result = CopyResult(unit=unit.name, ranges=tuple(ranges), segments=tuple(segments))
     # The receipt protects the objects from garbage collection. No later run may treat its ranges as copied: the cluster
     # may have what the disk lacks.
-    put_receipt(unit.place, msgspec.structs.replace(receipt_of(unit, result), note=_NOT_FOR_RESUMING), tokens())
+    put_receipt(unit.place, msgspec.structs.replace(receipt_of(unit, result), note=_NOT_FOR_RESUMING), random_token())
     return result
 
 
-def _copy_range(
-    unit: SalvageUnit, each: SalvageRange, progress: Progress, tokens: TokenSource
-) -> tuple[RangeResult, list[Segment]]:
+def _copy_range(unit: SalvageUnit, each: SalvageRange, progress: Progress) -> tuple[RangeResult, list[Segment]]:
     wanted, epochs, reached = each.wanted, list[EpochRun](), each.wanted.lo
     writer = SegmentWriter(
-        unit.place, wanted.log, wanted.lo, SegmentLimits(unit.segment_bytes), wanted.size_bytes, tokens
+        unit.place, wanted.log, wanted.lo, SegmentLimits(unit.segment_bytes), wanted.size_bytes, random_token
     )
     traits, last = LogTraits(), list[LastBatch]()
     with ExitStack() as stack:

@@ -21,7 +21,8 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.scan_results import ReplicaScan
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import PartitionRecord
-from logkeep.kafka.salvage.replicas import MergedReplicas, choose
+from logkeep.kafka.record.history_names import topic_id_of
+from logkeep.kafka.salvage.replicas import MergedReplicas, merge_replicas
 from logkeep.model.findings import Finding, Severity
 
 NOWHERE = DivergingEpoch(-1, -1)
@@ -42,7 +43,7 @@ class FoundLog:
 
     @cached_property
     def choice(self) -> MergedReplicas:
-        return choose(self.scans, compacted=self.compacted)
+        return merge_replicas(self.scans, compacted=self.compacted)
 
     @property
     def taken(self) -> ReplicaScan:
@@ -91,7 +92,7 @@ def _older(scan: ReplicaScan, known: PartitionRecord) -> bool:
 
 def _decide(found: FoundLog, known: PartitionRecord | None, past: PastVerdict) -> LogDecision:
     scan, other = found.taken, past is PastVerdict.OTHER
-    same = known is not None and known.history.partition("-")[0] == found.topic_id.hex
+    same = known is not None and topic_id_of(known.history) == found.topic_id.hex
     fits = known is not None and scan.end <= known.end and scan.last_epoch <= known.last_epoch
     if known is not None and same and fits and not other:
         start = min(max(scan.start, known.start), known.end)

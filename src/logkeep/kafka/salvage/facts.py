@@ -19,6 +19,7 @@ from logkeep.kafka.backup.record_builder import topics_of
 from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, TopicPartition, is_internal
 from logkeep.kafka.disks.metadata_image import ClusterImage
 from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, OpenTransaction, PartitionRecord, TopicRecord
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.kafka.salvage.decide import LogDecision
 from logkeep.kafka.salvage.groups_task import FoundGroup
 
@@ -44,9 +45,7 @@ def carried_over(
     def alive(name: str, topic_id: str) -> bool:
         return ids.get(name, topic_id if image is None else None) == topic_id
 
-    logs = tuple(
-        r for r in last.logs if (r.topic, r.partition) not in found and alive(r.topic, r.history.partition("-")[0])
-    )
+    logs = tuple(r for r in last.logs if (r.topic, r.partition) not in found and alive(r.topic, topic_id_of(r.history)))
     names = {r.topic for r in logs}
     return CarriedOver(logs, tuple(t for t in last.topics if t.name in names), () if groups_known else last.groups)
 
@@ -152,7 +151,7 @@ def topic_records(facts: Facts, image: ClusterImage | None, carried: CarriedOver
     return tuple(found)
 
 
-def merged(topics: Sequence[Topic], carried: Sequence[Topic]) -> list[Topic]:
+def merge_topics(topics: Sequence[Topic], carried: Sequence[Topic]) -> list[Topic]:
     """Topics with their found and their carried partitions."""
     found = {t.name: t for t in topics}
     for topic in carried:

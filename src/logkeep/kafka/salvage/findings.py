@@ -9,7 +9,7 @@ from logkeep.kafka.disks.metadata_image import ClusterImage
 from logkeep.kafka.salvage.decide import LogDecision
 from logkeep.kafka.salvage.groups_task import SalvagedGroups
 from logkeep.kafka.salvage.survey_task import SalvageSurvey
-from logkeep.model.findings import Finding, Severity
+from logkeep.model.findings import Finding, Severity, warning
 from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range
 from logkeep.repository.backups.manifest import KnownGap
@@ -26,10 +26,10 @@ def copy_findings(surveys: Iterable[SalvageSurvey], image: ClusterImage | None) 
         log = str(TopicPartition(survey.topic, survey.partition))
         for index, offset in survey.differences:
             what = f"the copy in {survey.scans[index].directory} differs from the chosen one at offset {offset}"
-            found.append(_warning("copies-differ", log, what))
+            found.append(warning("copies-differ", log, what))
         if image is None or survey.topic not in image.topics or not image.compacted(survey.topic):
             found += [
-                _warning("missing-offsets", log, _missing(scan.directory, scan.between_files, sure=image is not None))
+                warning("missing-offsets", log, _missing(scan.directory, scan.between_files, sure=image is not None))
                 for scan in survey.scans
                 if scan.holes
             ]
@@ -49,7 +49,7 @@ def _missing(directory: str, holes: Sequence[Range], *, sure: bool) -> str:
 def tier_findings(surveys: Iterable[SalvageSurvey], image: ClusterImage | None) -> list[Finding]:
     """Logs whose older part was moved to a remote store: only the part on the disks is salvaged."""
     return [
-        _warning(
+        warning(
             "tiered",
             str(TopicPartition(s.topic, s.partition)),
             f"its topic has tiered storage: offsets before {min(scan.start for scan in s.scans)} may be in the remote "
@@ -62,7 +62,7 @@ def tier_findings(surveys: Iterable[SalvageSurvey], image: ClusterImage | None) 
 
 def history_findings(decided: Iterable[LogDecision]) -> list[Finding]:
     return [
-        _warning(
+        warning(
             "new-history",
             str(d.found.log),
             f"the log on these disks does not continue the archived one ({d.cause}); it starts a new history, and "
@@ -78,15 +78,15 @@ def group_findings(found: Sequence[SalvagedGroups], expected: int, share_groups:
     findings = []
     if len(found) < expected or not expected:
         what = f"{len(found)} of {expected or 'unknown'} partitions of __consumer_offsets are on these disks"
-        findings.append(_warning(INCOMPLETE, "groups", f"{what}: offsets of some groups may be missing"))
+        findings.append(warning(INCOMPLETE, "groups", f"{what}: offsets of some groups may be missing"))
     if unreadable := sum(p.unreadable for p in found):
         what = f"{plural(unreadable, 'record')} about groups cannot be read"
-        findings.append(_warning("positions-unreadable", "groups", what))
+        findings.append(warning("positions-unreadable", "groups", what))
     if undecided := sum(p.undecided for p in found):
         what = f"{plural(undecided, 'group offset')} of transactions without a marker: not counted"
         findings.append(Finding(code="positions-undecided", severity=Severity.NOTE, where="groups", what=what))
     findings += [
-        _warning("share-positions", f"group {name}", "offsets of share groups are not read from disks")
+        warning("share-positions", f"group {name}", "offsets of share groups are not read from disks")
         for name in share_groups
     ]
     return findings
@@ -113,7 +113,3 @@ def _reason(gap: KnownGap, decided: LogDecision) -> str:
         if damage.lost is not None and damage.lost.start <= gap.start and gap.end <= damage.lost.end:
             return f"{scan.directory}/{damage.file} is damaged at byte {damage.at_byte}: {damage.reason}"
     return "these disks have no undamaged copy"
-
-
-def _warning(code: str, where: str, what: str) -> Finding:
-    return Finding(code=code, severity=Severity.WARNING, where=where, what=what)

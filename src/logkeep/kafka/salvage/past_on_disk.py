@@ -1,7 +1,7 @@
 """Whether a log on a dead broker's disk has the past that is archived of it: reads batches, `past_check` decides.
 
-A disk that ends before the archive may be one that lagged behind, or one that was put back. Its own last batch shows
-which: the archive must have it at the same offset.
+A disk that ends before the archive may be that of a replica that lagged behind, or an earlier copy of a disk on which
+other records were written since. Its own last batch shows which: the archive must have it at the same offset.
 """
 
 from pathlib import Path
@@ -32,7 +32,7 @@ def last_archived(known: PartitionRecord, archived: ArchivedRows) -> LastBatch |
 
 
 def past_of(found: FoundLog, known: PartitionRecord, archived: ArchivedRows) -> PastVerdict:
-    """Of a log that the archive has under the same topic id."""
+    """Whether a log on disk has the past of the log that the archive has under the same topic id."""
     scan = found.taken
     if known.last_epoch < 0 or scan.last is None:
         return PastVerdict.SAME  # one of both has nothing that could differ
@@ -50,7 +50,7 @@ def past_of(found: FoundLog, known: PartitionRecord, archived: ArchivedRows) -> 
 
 
 def _shorter(found: FoundLog, last: DiskBatch, known: PartitionRecord, archived: ArchivedRows) -> PastVerdict:
-    """The last batch of the disk, in the archive."""
+    """The verdict for a disk that ends before the archive: its last batch is compared with the archived one."""
     if last.batch.last_offset < known.start:
         return PastVerdict.REMOVED
     mine = archived.batch_before(known.log, last.batch.end)

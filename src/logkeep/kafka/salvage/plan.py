@@ -19,8 +19,9 @@ from logkeep.kafka.disks.directories import LogDirectories
 from logkeep.kafka.disks.metadata_image import ClusterImage, newest_image
 from logkeep.kafka.record.contents import METADATA_MISSING
 from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord, reached_in
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.kafka.salvage.decide import FoundLog, LogDecision, decide
-from logkeep.kafka.salvage.facts import CarriedOver, carried_over, carried_topics, facts_of, merged
+from logkeep.kafka.salvage.facts import CarriedOver, carried_over, carried_topics, facts_of, merge_topics
 from logkeep.kafka.salvage.findings import INCOMPLETE, copy_findings, group_findings, history_findings, tier_findings
 from logkeep.kafka.salvage.groups_task import FoundGroup, PositionsUnit, SalvagedGroups, read_positions
 from logkeep.kafka.salvage.inventory import Inventory, missing_partitions, take_inventory
@@ -83,7 +84,7 @@ def plan_salvage(
     carried = carried_over(
         last, inventory.topics, image, groups_known=not any(f.code == INCOMPLETE for f in about_groups)
     )
-    everything = merged(inventory.topics, carried_topics(carried))
+    everything = merge_topics(inventory.topics, carried_topics(carried))
     chosen = choose_topics(everything, options.include, options.exclude, internal=options.internal)
     names = {t.name for t in chosen}
     here = [t for t in inventory.topics if t.name in names]
@@ -158,7 +159,7 @@ def _decide(
     """Survey each log from its last archived batch on; a log with a new history, from its start."""
     known = {TopicPartition(r.topic, r.partition): r for r in (last.logs if last else ())}
     ids = {t.name: t.id.hex for t in topics}
-    same = {log: r for log, r in known.items() if r.history.partition("-")[0] == ids.get(log.topic)}
+    same = {log: r for log, r in known.items() if topic_id_of(r.history) == ids.get(log.topic)}
     at = {log: b.last_offset for log, r in same.items() if (b := last_archived(r, archived)) is not None}
     read_from = {log: min(r.end, r.last_stable, at.get(log, r.end) + 1) for log, r in same.items()}
     surveys = _survey(topics, inventory, image, read_from, engine, at)

@@ -34,14 +34,14 @@ class MergedReplicas:
     gaps: tuple[Range, ...]
 
 
-def best(scans: Sequence[ReplicaScan]) -> int:
-    """The best copy; of equals the first."""
+def best_copy(scans: Sequence[ReplicaScan]) -> int:
+    """The index of the best copy; among equals the first."""
     return max(range(len(scans)), key=lambda i: (scans[i].last_epoch, scans[i].end, -i))
 
 
-def choose(scans: Sequence[ReplicaScan], *, compacted: bool) -> MergedReplicas:
-    """Merge at least one scan; `compacted`: offsets may be missing because of compaction."""
-    chosen = best(scans)
+def merge_replicas(scans: Sequence[ReplicaScan], *, compacted: bool) -> MergedReplicas:
+    """Merge the scans of all copies, at least one. `compacted`: offsets may be missing because of compaction."""
+    chosen = best_copy(scans)
     taken = scans[chosen]
     wanting = [*taken.gaps, *taken.between_files]
     pieces = [ReplicaRange(chosen, r.start, r.end) for r in tile(Range(taken.start, taken.end), wanting).gaps]

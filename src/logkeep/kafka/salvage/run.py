@@ -21,7 +21,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.directories import LogDirectories
 from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.log_traits import LogTraits, all_joined
-from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, PartitionRecord, check_consistent
+from logkeep.kafka.record.documents import KIND, ClusterRecord, GroupRecord, PartitionRecord, check_consistent
 from logkeep.kafka.record.stored_record import last_record, put_record
 from logkeep.kafka.salvage.copy_task import SalvageUnit, salvage_ranges
 from logkeep.kafka.salvage.facts import topic_records
@@ -38,7 +38,6 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.write_session import Writing, writing
 
-KIND = "kafka"
 _NO_TIP = EpochRun(-1, -1, -1)
 
 

@@ -9,7 +9,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.scan import scan
 from logkeep.kafka.disks.scan_results import DiskCopy, ReplicaScan
 from logkeep.kafka.salvage.compare import first_difference
-from logkeep.kafka.salvage.replicas import best
+from logkeep.kafka.salvage.replicas import best_copy
 from logkeep.model.work import Progress
 
 
@@ -44,7 +44,7 @@ def survey(unit: SalvageSurveyUnit, progress: Progress) -> SalvageSurvey:
         scan(Path(c.directory), c.node, c.start, c.epochs, progress, unit.from_offset, unit.compare_at)
         for c in unit.copies
     )
-    chosen = best(scans)
+    chosen = best_copy(scans)
     differences = [
         (index, offset)
         for index, other in enumerate(scans)

@@ -14,8 +14,8 @@ from logkeep.formats.kafka.batches import Longs
 NEAR_BYTES = 8 << 10
 """Batches that are at most so far apart are read with one request."""
 _FIRST_BYTES, _MOST_BYTES = 2 << 20, 8 << 20
-"""How much is read together: first little, for readers of a few records, then twice as much each time. Each read has a
-fixed cost in Python."""
+"""How much is read together: little at first, for readers of a few records, then twice as much each time, because each
+read has a fixed cost in Python."""
 _MOST_BACKWARDS = 64
 """Batches that are read together from the end."""
 

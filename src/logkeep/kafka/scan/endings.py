@@ -1,4 +1,4 @@
-"""How the transactions of a scanned range ended, without reading the whole log.
+"""Finds out how the transactions of a scanned range ended, without reading the whole log.
 
 A transactional batch ends with the next marker of its producer after it: what lies before does not matter. Indexes say
 where control batches are; only the markers that follow a batch of the range are read. A batch without a marker before
@@ -57,7 +57,8 @@ class Endings:
         keep: bool,
         after: SegmentsAfter = lambda _: (),
     ) -> None:
-        """With `keep`, questions may go back; otherwise their offsets rise, and what lies before them is dropped."""
+        """With `keep`, later calls may have lower offsets; otherwise offsets rise, and markers before them are
+        dropped."""
         self._segments = [s for s in segments if s.has_object and s.start < settled_to]
         self._numbers = {segment.token: number for number, segment in enumerate(self._segments)}
         self._settled_to, self._open, self._keep = settled_to, open_segment, keep
@@ -130,7 +131,7 @@ class Endings:
 
 
 def _kinds(stretch: BatchStretch, log: str) -> dict[int, int]:
-    """By offset, whether a marker commits or aborts."""
+    """The kind of each marker, commit or abort, by its offset."""
     found: dict[int, int] = {}
     for part in decode(stretch.buffer, stretch.batches):
         if isinstance(part, Malformed):

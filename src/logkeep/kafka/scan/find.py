@@ -26,7 +26,7 @@ class RecordQuestion:
     topic: str
     partition: int | None = None
     offset: int | None = None
-    """With a partition: records from here on, or exactly this one."""
+    """If a partition is chosen: records from this offset on, or exactly this one."""
     exactly: bool = False
     since_ms: int | None = None
     until_ms: int | None = None
@@ -63,7 +63,7 @@ class FoundRecord:
 class FoundRecords:
     records: tuple[FoundRecord, ...]
     more: bool
-    """Whether there are others, which were not wanted."""
+    """Whether there are more records than were wanted."""
     partitions: int
     """How many partitions of the topic the backup has."""
     searched: tuple[int, ...]
@@ -73,7 +73,8 @@ class FoundRecords:
 
 
 def find_records(view: KafkaBackupView, asked: RecordQuestion, counters: ScanCounters) -> FoundRecords:
-    """Raises UsageError for a topic or partition that is not there, Damaged, or a StoreError."""
+    """The records that a question selects. Raises UsageError for a topic or partition that is not there, Damaged, or a
+    StoreError."""
     ranges = list(plan_scan(view, asked.selection))
     there = len(selected_cuts(view, ScanSelection(topics=(asked.topic,))))
     hashed_to = _hashed_to(view, asked)

@@ -14,7 +14,7 @@ from logkeep.repository.chain.commits import read_chain
 
 
 def segments_after(wanted: ScanRange, offset: int) -> tuple[Segment, ...]:
-    """Those that overlap the offsets from here to the cut, in order; a merge since then may have joined some.
+    """The segments that overlap the offsets from here to the cut, in order; a merge since then may have joined some.
 
     Raises UnknownBackup if the backup was deleted since the range was planned, Damaged, or a StoreError.
     """

@@ -34,7 +34,8 @@ class ScanSelection:
     """Whether patterns select internal topics too."""
     partitions: frozenset[int] | None = None
     offsets: Mapping[tuple[str, int], Range] = field(default_factory=dict)
-    """By topic and partition; what lies outside of the backup is left out. Others are read completely."""
+    """The offsets to read, by topic and partition; those outside of the backup are left out. Other partitions are read
+    completely."""
     since_ms: int | None = None
     until_ms: int | None = None
     isolation: ScanIsolation = ScanIsolation.COMMITTED
@@ -135,8 +136,8 @@ def _range(cut: LogCut, wanted: Range | None) -> Range:
 
 
 def narrowed(wanted: ScanRange) -> ScanRange:
-    """Without the segments that it cannot need. Where a transaction may end later, the next ones after its end stay,
-    and the reader finds the others; all stay where it cannot."""
+    """The range without the segments that it cannot need. Where a transaction may end later, the next segments after
+    the range stay, and the reader finds the others; if the reader cannot find them, all stay."""
     own = [s for s in wanted.segments if s.end > wanted.start and s.start < wanted.end]
     later = [s for s in wanted.segments if s.start >= wanted.end]
     if not wanted.transactional or wanted.isolation is not ScanIsolation.COMMITTED:

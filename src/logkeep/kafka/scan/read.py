@@ -129,7 +129,7 @@ class _Reader:
                     yield _Part(first, last, arrow_records(found, self._columns))
 
     def _visible(self, segment: Segment, stored: ScannedSegment, rows: Longs) -> Longs:
-        """Without batches of transactions that were not committed."""
+        """The rows without batches of transactions that were not committed."""
         wanted = self._wanted
         if wanted.isolation is ScanIsolation.ALL or not wanted.transactional:
             return rows

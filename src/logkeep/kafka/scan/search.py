@@ -11,12 +11,12 @@ from logkeep.formats.kafka import record_kernels as k
 from logkeep.formats.kafka.records import Flags, RecordColumns
 
 _COMPARED_BYTES = 64
-"""Of a key, at a time."""
+"""How many bytes of a key are compared at a time."""
 
 
 @dataclass(frozen=True)
 class RecordSearch:
-    """All that is given must fit."""
+    """A search for records: a record must fulfil all conditions that are set."""
 
     key: bytes | None = None
     contains: bytes | None = None

@@ -99,7 +99,8 @@ class ScannedSegment:
             raise WrongIndex(self.segment)
 
     def _streamed(self, rows: Longs) -> Iterator[BatchStretch]:
-        """Of a packed log whose frames are not known: one pass from its beginning, up to the last wanted batch."""
+        """The chosen batches of a packed log whose frames are not known: one pass from the beginning of the object to
+        the last of them."""
         pieces, at = LogPieces(), 0
         for piece in self._log.pieces():
             for buffer, batches in pieces.take(piece):

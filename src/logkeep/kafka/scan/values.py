@@ -29,7 +29,7 @@ class ScanRange(msgspec.Struct, frozen=True, kw_only=True):
     segments: tuple[Segment, ...]
     """In order, with those after `end` that may say how a transaction of the range ended: all, or the next ones."""
     backup: int | None = None
-    """Where `segments` may end before the cut: the backup that has the others."""
+    """If `segments` may end before the cut: the backup that has the others."""
     settled_to: int
     """The cut of the log: a transaction without a marker before it is open, and not committed."""
     transactional: bool = True
@@ -42,7 +42,7 @@ class ScanRange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def own_segments(self) -> tuple[Segment, ...]:
-        """Those with objects that overlap the range."""
+        """The segments with objects that overlap the range."""
         return tuple(s for s in self.segments if s.has_object and s.end > self.start and s.start < self.end)
 
     @property

@@ -60,7 +60,7 @@ def _microseconds(times: pa.Array) -> pa.Array:
 
 
 def _int32(numbers: pa.Array) -> pa.Array:
-    """As `cast`, without its fixed cost."""
+    """The same as `cast`, without its fixed cost."""
     wide = numbers.to_numpy(zero_copy_only=True).astype(np.int32)
     return pa.Array.from_buffers(pa.int32(), len(wide), [None, pa.py_buffer(wide)])
 

@@ -19,7 +19,7 @@ _GUID_HEADERS = {"key": b"__key_schema_id", "value": b"__value_schema_id"}
 
 
 def archived_schemas(view: KafkaBackupView) -> RegistrySchemas | None:
-    """None if the backup has no registry. Raises Damaged."""
+    """The schemas of a backup; None if it has no registry. Raises Damaged."""
     captured = any(each.role == "registry" for each in view.manifest.attachments)
     if not captured and not topic_logs(view.manifest):
         return None

@@ -17,7 +17,7 @@ _FIRST, _BEHIND_LAST = {"=", ">", ">=", "in"}, {"=", "<", "<=", "in"}
 
 @dataclass(frozen=True)
 class Bounds:
-    """None: not limited. Ranges are half open."""
+    """The bounds of what a query reads. None: not limited. Ranges are half open."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None

@@ -35,7 +35,8 @@ def wanted_ranges(logs: Mapping[LogName, Range], options: TableOptions, first_at
 
 
 def _require_all(logs: Mapping[LogName, Range], end: RangeEnd, which: str) -> None:
-    """As in Spark's Kafka source: numbers are given for all partitions that are read, or for none."""
+    """If numbers are given by partition, raise UsageError unless they are given for exactly the partitions that are
+    read. Spark's Kafka source requires the same."""
     if not end.each:
         return
     given = {(topic, partition) for topic, some in end.each.items() for partition in some}

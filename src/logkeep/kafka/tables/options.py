@@ -92,7 +92,7 @@ class TableOptions:
 
 
 def parse_options(options: Mapping[str, str]) -> TableOptions:
-    """Raises UsageError."""
+    """Parse the options of a query. Raises UsageError."""
     given = {name.lower(): value for name, value in options.items()}
     isolation = _isolation(given)
     known = {name.lower(): name for name in (*_OWN, *_OF_KAFKA, *_NO_EFFECT)}
@@ -192,7 +192,8 @@ def _assigned(text: str) -> Mapping[str, frozenset[int]]:
 
 
 def _range_end(taken: Mapping[str, str], which: Literal["starting", "ending"], default: int, word: str) -> RangeEnd:
-    """As in Spark's Kafka source, a time for all partitions wins over times, and those over offsets."""
+    """Where reading begins or ends. As in Spark's Kafka source, a time for all partitions wins over times of each, and
+    those win over offsets."""
     if f"{which}Timestamp" in taken:
         return RangeEnd(_number(taken, f"{which}Timestamp", 0), is_time=True)
     if (text := taken.get(f"{which}OffsetsByTimestamp")) is not None:

@@ -41,11 +41,12 @@ class TableUnit:
     ranges: tuple[ScanRange, ...]
     columns: tuple[str, ...]
     schemas: RegistrySchemas | None = None
-    """Where keys or values are decoded, and the backup has a registry."""
+    """The schemas, if keys or values are decoded and the backup has a registry."""
 
 
 def plan_units(view: KafkaBackupView, options: TableOptions, bounds: Bounds) -> list[TableUnit]:
-    """Raises UsageError for topics, partitions or offsets that the backup does not have, and DataGap."""
+    """The units of a table. Raises UsageError for topics, partitions or offsets that the backup does not have, and
+    DataGap."""
     logs = _selected(view, options)
     whole = {each.log: each for each in plan_scan(view, _selection(view, options, logs, Bounds()))}
 
@@ -108,7 +109,7 @@ def _narrowed(span: Range, bounds: Bounds) -> Range:
 
 
 def without_older(wanted: ScanRange) -> ScanRange | None:
-    """Without the segments at both ends whose largest time is too early; None if nothing is left. Pure.
+    """The range without the segments at both ends whose largest time is too early; None if nothing is left. Pure.
 
     The smallest time of a segment says less: a batch may hold records that are older than its first one.
     """
@@ -123,7 +124,8 @@ def without_older(wanted: ScanRange) -> ScanRange | None:
 
 
 def bundles(ranges: Sequence[ScanRange], min_partitions: int) -> list[tuple[ScanRange, ...]]:
-    """At least so many units where there are enough offsets; large ranges are split, small ones joined. Pure."""
+    """The ranges in at least so many units, if there are enough offsets: large ranges are split, small ones joined.
+    Pure."""
     total = sum(each.size_bytes for each in ranges)
     pieces = split(ranges, max(min_partitions, -(-total // _UNIT_BYTES)))
     found: list[list[ScanRange]] = []

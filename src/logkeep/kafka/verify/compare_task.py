@@ -18,16 +18,14 @@ from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.retry import Pause, ProgressBackoff
 from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
+from logkeep.kafka.verify.findings import not_compared, source_differs
 from logkeep.kafka.verify.records import SegmentRange
-from logkeep.model.findings import Finding, Severity
+from logkeep.model.findings import Finding
 from logkeep.model.work import Progress
-from logkeep.repository.backups.verification import SOURCE_DIFFERS
 from logkeep.repository.segments.log_batches import LogPieces
 from logkeep.repository.segments.reader import StoredLog
 from logkeep.repository.verify.checks import CheckedObjects
 from logkeep.store.base import Store
-
-NOT_COMPARED = "not-comparable"
 
 
 class LivePiece(msgspec.Struct, frozen=True):
@@ -82,7 +80,7 @@ def compare_with(unit: CompareUnit, progress: Progress, pause: Pause) -> Compare
 
 
 def compared_pieces(pieces: Sequence[SegmentRange], compared: Sequence[LogComparison]) -> CompareResult:
-    """Of the pieces of a log that were compared elsewhere. Why that ended early is reported there. Pure."""
+    """The result for the pieces of a log that another task has compared. That task reports why it ended early. Pure."""
     checked = CheckedObjects([])
     for piece, found in zip(pieces, compared, strict=True):
         _report(piece, found, "", checked)
@@ -124,24 +122,11 @@ def _report(piece: SegmentRange, compared: LogComparison, lost: str, checked: Ch
     log = piece.segment.log
     if compared.missing:
         more = f" and {compared.missing - 1} more up to {piece.end - 1}" if compared.missing > 1 else ""
-        _differs(f"offset {compared.first_missing}{more} is in the source and not in the archive", piece, checked)
+        what = f"offset {compared.first_missing}{more} is in the source and not in the archive"
+        checked.findings.append(source_differs(log, f"{what} (archived in {piece.name})"))
     if compared.differing:
         more = f" and {compared.differing - 1} more" if compared.differing > 1 else ""
-        _differs(f"the record at offset {compared.first_differing}{more} is different in the source", piece, checked)
+        what = f"the record at offset {compared.first_differing}{more} is different in the source"
+        checked.findings.append(source_differs(log, f"{what} (archived in {piece.name})"))
     for reason in filter(None, (lost, compared.unreadable)):
-        checked.findings.append(
-            Finding(code=NOT_COMPARED, severity=Severity.WARNING, where=str(log), what=f"not compared: {reason}")
-        )
-
-
-def _differs(what: str, piece: SegmentRange, checked: CheckedObjects) -> None:
-    checked.findings.append(
-        Finding(
-            code=SOURCE_DIFFERS,
-            severity=Severity.WARNING,
-            where=str(piece.segment.log),
-            what=f"{what} (archived in {piece.name})",
-            remedy="nothing, if a disk of the source was put back since: the backup has what the source had then; "
-            "otherwise take a full backup under another source name",
-        )
-    )
+        checked.findings.append(not_compared(log, reason))

@@ -16,7 +16,8 @@ from logkeep.kafka.record.deletion_times import DeletionTimes, compacted_topics_
 from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.record.unproven_deletions import unproven_by_rows
-from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, compared_pieces
+from logkeep.kafka.verify.compare_task import CompareResult, compared_pieces
+from logkeep.kafka.verify.findings import not_compared
 from logkeep.kafka.verify.live_source import LiveSource, LiveState
 from logkeep.kafka.verify.records import Decoded, SegmentRange
 from logkeep.model.clock_time import same_clock
@@ -32,7 +33,7 @@ from logkeep.repository.verify.checks import EVERYTHING
 from logkeep.repository.verify.run import BackupToCheck
 
 _NAMED_KEYS = 5
-"""In the text of a finding; the report lists more."""
+"""How many keys the text of a finding names; the report lists more."""
 
 
 def logs_with_keys(asked: BackupToCheck, states: Mapping[LogName, LiveState]) -> dict[LogName, LiveState]:
@@ -100,12 +101,11 @@ def _tombstones_last(times: DeletionTimes, found: KeysFound) -> bool:
 
 
 def findings_of(found: KeysFound, *, before_cut: bool) -> list[Finding]:
-    """Pure."""
+    """The findings about one compared log. Pure."""
     where = str(found.log)
     if problem := found.problem or found.later_problem:
         compared = "live log" if found.problem and found.compared else "keys that are live"
-        what = f"not compared with the {compared}: {problem}"
-        return [Finding(code=NOT_COMPARED, severity=Severity.WARNING, where=where, what=what)]
+        return [not_compared(found.log, problem, compared)]
     if not found.records:
         return []
     gone = f"{plural(found.keys, 'key')} ({plural(found.records, 'archived record')}), gone from the live log"

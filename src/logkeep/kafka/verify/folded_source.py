@@ -28,11 +28,11 @@ from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
 from logkeep.kafka.logs.row_slices import RowSlices
-from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult
-from logkeep.model.findings import Finding, Severity
+from logkeep.kafka.verify.compare_task import CompareResult
+from logkeep.kafka.verify.findings import not_compared, source_differs
+from logkeep.model.findings import Finding
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Progress
-from logkeep.repository.backups.verification import SOURCE_DIFFERS
 from logkeep.repository.chain.actions import ObjectRef
 from logkeep.repository.chain.commits import SourceRef
 
@@ -70,9 +70,9 @@ def compare_folded(unit: FoldedCompareUnit, progress: Progress) -> CompareResult
     try:
         found = _compared(unit)
     except _SourceLost as lost:
-        return CompareResult([_not_compared(unit, str(lost))], 0, 0)
+        return CompareResult([not_compared(unit.log, str(lost))], 0, 0)
     except (ObjectMissing, Damaged, UnsafeName) as error:
-        return CompareResult([_not_compared(unit, f"its archived bytes cannot be read: {error.what}")], 0, 0)
+        return CompareResult([not_compared(unit.log, f"its archived bytes cannot be read: {error.what}")], 0, 0)
     progress(unit.bytes)
     return CompareResult(list(_differences(unit, found)), 0, found.equal)
 
@@ -136,15 +136,4 @@ def _differences(unit: FoldedCompareUnit, found: FoldedComparison) -> Iterator[F
     for offsets, what in texts:
         if len(offsets):
             more = f" and {len(offsets) - 1} more" if len(offsets) > 1 else ""
-            yield Finding(
-                code=SOURCE_DIFFERS,
-                severity=Severity.WARNING,
-                where=str(unit.log),
-                what=f"the record at offset {offsets[0]}{more} {what}",
-                remedy="nothing, if a disk of the source was put back since: the backup has what the source had then; "
-                "otherwise take a full backup under another source name",
-            )
-
-
-def _not_compared(unit: FoldedCompareUnit, reason: str) -> Finding:
-    return Finding(code=NOT_COMPARED, severity=Severity.WARNING, where=str(unit.log), what=f"not compared: {reason}")
+            yield source_differs(unit.log, f"the record at offset {offsets[0]}{more} {what}")

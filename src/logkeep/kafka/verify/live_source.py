@@ -27,6 +27,6 @@ class LiveSource:
     """Bytes per second from all brokers to all tasks together."""
 
     def limits(self, engine: Engine, units: int) -> FetchLimits:
-        """Of each task."""
+        """The limits of each task."""
         bytes_per_s = share(self.limit_download, engine.at_once(units))
         return FetchLimits(client_id=self.client_id, bytes_per_s=bytes_per_s)

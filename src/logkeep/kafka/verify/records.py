@@ -42,7 +42,7 @@ _CACHED_LOGS = 8
 _UNIT_BYTES = 256 << 20
 _UNIT_PIECES = 1_000
 _MOST_FINDINGS = 20
-"""Of malformed batches in one object: a producer that wrote one such batch wrote many."""
+"""How many malformed batches of one object are reported: a producer that wrote one such batch wrote many."""
 
 
 class SegmentRange(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class Decoded:
 
     pieces: list[SegmentRange]
     taken: list[SegmentRange]
-    """Those in the sample whose objects exist."""
+    """The pieces in the sample whose objects exist."""
     digests: dict[str, str]
 
 
@@ -97,11 +97,11 @@ def decode_backup(asked: BackupToCheck) -> Decoded:
     warm()
     folded = read_chain(asked.place)
     burials = burials_by_log(folded, asked.manifest.id, [c.log for c in asked.manifest.cut])
-    pieces = list(covered(asked.place.source, asked.manifest, asked.rows.to_segments(), burials))
+    pieces = list(covered_segments(asked.place.source, asked.manifest, asked.rows.to_segments(), burials))
     missing = {f.where for f in asked.checked.findings if f.code == "object-missing"}
     taken = [p for p in pieces if p.name not in missing and asked.sample.takes(p.segment.token, asked.day)]
     stored = [p for p in taken if p.segment.has_object]
-    pieces_of_units = bounded(stored, lambda p: p.segment.stored_bytes, _UNIT_PIECES)
+    pieces_of_units = bounded_lists(stored, lambda p: p.segment.stored_bytes, _UNIT_PIECES)
     units = [RecordUnit(asked.place, some) for some in pieces_of_units]
     asked.checked.read_objects = sum(len(unit.pieces) for unit in units)
     found: dict[str, str] = {}
@@ -112,7 +112,7 @@ def decode_backup(asked: BackupToCheck) -> Decoded:
     return Decoded(pieces, taken, found)
 
 
-def covered(
+def covered_segments(
     source: str,
     manifest: Manifest,
     segments: Iterator[Segment],
@@ -128,7 +128,7 @@ def covered(
             yield SegmentRange(segment, layout.segment(source, segment), start, end, refs.get(segment.log, ()))
 
 
-def bounded(items: Iterable[T], stored_bytes: Callable[[T], int], most: int) -> Iterator[list[T]]:
+def bounded_lists(items: Iterable[T], stored_bytes: Callable[[T], int], most: int) -> Iterator[list[T]]:
     """Items in lists of bounded size, each small enough for one task."""
     unit: list[T] = []
     total = 0

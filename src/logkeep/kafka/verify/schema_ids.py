@@ -23,7 +23,7 @@ from logkeep.kafka.logs.batch_check import checked_batches
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.registry.id_use import MOST_UNKNOWN, SideUse, UnknownId, join_uses
 from logkeep.kafka.registry.values import ArchivedRegistry
-from logkeep.kafka.verify.records import SegmentRange, bounded, covered
+from logkeep.kafka.verify.records import SegmentRange, bounded_lists, covered_segments
 from logkeep.model.findings import Finding
 from logkeep.model.work import Engine, Progress
 from logkeep.repository.backups.burials import burials_by_log
@@ -45,7 +45,7 @@ class IdUnit(msgspec.Struct, frozen=True):
     known: dict[str, tuple[int, ...]]
     """Ids that the registry explains, by context."""
     contexts: dict[str, tuple[str, ...]]
-    """Of subjects (`TOPIC-key`, `TOPIC-value`) that are in other contexts than the usual one."""
+    """The contexts of subjects (`TOPIC-key`, `TOPIC-value`) that are not only in the usual one."""
 
     @property
     def size_bytes(self) -> int:
@@ -59,7 +59,7 @@ class IdResult(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class IdsFound:
-    """Of all objects that were read."""
+    """The results for all objects that were read."""
 
     uses: tuple[SideUse, ...]
     findings: tuple[Finding, ...]
@@ -77,7 +77,7 @@ def id_pieces(
     wanted = {c.log for c in cuts}
     segments = (s for s in rows.to_segments() if s.log in wanted)
     only = msgspec.structs.replace(manifest, cut=cuts)
-    return [p for p in covered(place.source, only, segments, burials) if p.segment.has_object]
+    return [p for p in covered_segments(place.source, only, segments, burials) if p.segment.has_object]
 
 
 def find_ids(place: SourceRef, pieces: Sequence[SegmentRange], registry: ArchivedRegistry, engine: Engine) -> IdsFound:
@@ -85,7 +85,7 @@ def find_ids(place: SourceRef, pieces: Sequence[SegmentRange], registry: Archive
     warm()
     contexts = registry.contexts_of_subjects()
     known = {each: tuple(sorted(registry.known_ids(each))) for each in {"", *chain.from_iterable(contexts.values())}}
-    some = bounded(pieces, lambda p: p.segment.stored_bytes, _UNIT_PIECES)
+    some = bounded_lists(pieces, lambda p: p.segment.stored_bytes, _UNIT_PIECES)
     units = [IdUnit(place, each, known, contexts) for each in some]
     results = engine.map(read_ids, units, IdResult, label=LABEL, weight=lambda unit: unit.size_bytes)
     return IdsFound(

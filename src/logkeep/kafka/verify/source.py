@@ -2,9 +2,9 @@
 
 First everything is decoded as at the level `records`. Then each log whose topic id and history are still those of the
 backup is fetched from its leader, from the later of both starts up to the cut, and compared. A log with another topic
-id or history cannot be compared: that is a warning, and the backup counts as verified at the level `records` only. So
-does one whose records differ from those of the source: its objects are whole, and the source was rolled back perhaps.
-At last `deleted_keys` says which keys a restore would bring back although they were deleted.
+id or history cannot be compared: that is a warning, and the backup counts as verified at the level `records` only. The
+same holds for a backup whose records differ from those of the source: its objects are whole, and the source may have
+been rolled back. Finally `deleted_keys` reports which keys a restore would bring back although they were deleted.
 """
 
 import secrets
@@ -27,14 +27,16 @@ from logkeep.kafka.deletions.returning_task import ReturningKey
 from logkeep.kafka.logs.brokers import Brokers, SettingsBrokers
 from logkeep.kafka.logs.live import cause_text
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
-from logkeep.kafka.record.documents import PartitionRecord
+from logkeep.kafka.record.documents import KIND, PartitionRecord
 from logkeep.kafka.record.folded_over import known_folds
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.kafka.record.stored_record import read_record
-from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
+from logkeep.kafka.verify.compare_task import CompareResult, CompareUnit, LivePiece, compare_pieces
 from logkeep.kafka.verify.deleted_keys import deleted_keys, logs_with_keys
+from logkeep.kafka.verify.findings import NOT_COMPARED, not_compared
 from logkeep.kafka.verify.folded_source import FoldedCompareUnit, compare_folded
 from logkeep.kafka.verify.live_source import LiveSource, LiveState
-from logkeep.kafka.verify.records import Decoded, SegmentRange, bounded, decode_backup, log_digests
+from logkeep.kafka.verify.records import Decoded, SegmentRange, bounded_lists, decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName
@@ -72,7 +74,7 @@ def _check(asked: BackupToCheck, check: SourceCheck) -> tuple[DeeperCheck, list[
     settings = check.settings
     with Cluster(settings) as cluster:
         metadata = cluster.metadata()
-        check_source(asked.place, "kafka", {"cluster_id": metadata.cluster_id})
+        check_source(asked.place, KIND, {"cluster_id": metadata.cluster_id})
         warm()
         decoded = decode_backup(asked)
         states, reasons = _comparable(asked, cluster)
@@ -80,7 +82,7 @@ def _check(asked: BackupToCheck, check: SourceCheck) -> tuple[DeeperCheck, list[
     folded = _folded_units(asked, decoded, states, live)
     reasons |= dict.fromkeys(folded.sampled, _SAMPLED)
     for log, reason in sorted(reasons.items()):
-        _warn(asked, log, reason)
+        asked.checked.findings.append(not_compared(log, reason))
     keyed = logs_with_keys(asked, states)
     others = {log: state for log, state in states.items() if log not in folded.logs | keyed.keys()}
     results = _run(asked, decoded, others, live)
@@ -110,9 +112,7 @@ def _comparable(asked: BackupToCheck, cluster: Cluster) -> tuple[dict[LogName, L
     logs = {TopicPartition(c.log.name, c.log.partition): c for c in asked.manifest.cut}
     # A history is named by its topic id, with a number after a truncation.
     there = [
-        tp
-        for tp, c in logs.items()
-        if metadata.find(tp) and _topic_id(metadata, tp).hex == c.log.history.partition("-")[0]
+        tp for tp, c in logs.items() if metadata.find(tp) and _topic_id(metadata, tp).hex == topic_id_of(c.log.history)
     ]
     bounds = log_bounds(cluster, there)
     tips = {tp: r for tp, r in _tips(asked).items() if tp in bounds and r.last_epoch >= 0}
@@ -168,7 +168,7 @@ class _FoldedLogs:
     logs: frozenset[LogName]
     units: tuple[FoldedCompareUnit, ...]
     sampled: tuple[LogName, ...]
-    """Those of which not every object was read."""
+    """The logs of which not every object was read."""
 
 
 def _folded_units(
@@ -223,7 +223,7 @@ def _units(
         if state is not None and piece.end > state.start:
             by_broker[state.broker].append(LivePiece(piece, state.topic_id, state.start))
     for broker, wanted in sorted(by_broker.items()):
-        for unit in bounded(wanted, lambda each: each.piece.segment.stored_bytes, _UNIT_PIECES):
+        for unit in bounded_lists(wanted, lambda each: each.piece.segment.stored_bytes, _UNIT_PIECES):
             yield CompareUnit(asked.place.store, brokers, broker, unit)
 
 
@@ -245,12 +245,6 @@ def _healable(gap: KnownGap, state: LiveState) -> Finding:
         where=str(gap.log),
         what=f"the backup lacks offsets [{start}, {gap.end}), and the source may still have them ({gap.reason})",
         remedy="take a full backup under another source name while they are there",
-    )
-
-
-def _warn(asked: BackupToCheck, log: LogName, reason: str) -> None:
-    asked.checked.findings.append(
-        Finding(code=NOT_COMPARED, severity=Severity.WARNING, where=str(log), what=f"not compared: {reason}")
     )
 
 

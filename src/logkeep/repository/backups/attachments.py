@@ -41,7 +41,7 @@ def put_packed_attachment(
 def stream_attachment(
     place: SourceRef, backup_id: BackupId, role: str, document: SourceDocument, token: str
 ) -> AttachmentRef:
-    """The same for what holds archived data: many megabytes, whose length is compared with what the store kept."""
+    """The same for documents with archived data: many megabytes, whose length is compared with what the store kept."""
     plain, name = seal(document), layout.attachment(place.source, backup_id, role, token, Codec.ZSTD)
     stored = put_object(place.store, name, plain, token, Codec.ZSTD)
     return AttachmentRef(role, token, stored.size_bytes, stored.sha256, Codec.ZSTD, stored.plain_bytes)

@@ -13,7 +13,7 @@ from logkeep.repository.object_writer import put_object
 
 _LARGEST = 1 << 30
 MANY_BURIALS = 64
-"""Of one log: more are joined, where that leaves at most half of them."""
+"""If a log has more burials than this, they are joined, provided that at most half of them are left."""
 
 
 def put_burial(place: SourceRef, data: bytes, token: str) -> ObjectRef:
@@ -31,7 +31,7 @@ def read_burial(place: SourceRef, ref: ObjectRef) -> bytes:
 
 
 def burials_by_log(folded: Folded, backup_id: int, logs: Iterable[LogName]) -> dict[LogName, tuple[Burial, ...]]:
-    """The burials that apply to a backup, of these logs that have some."""
+    """The burials that apply to a backup, by log. Logs without burials are left out."""
     found: dict[LogName, list[Burial]] = {}
     for each in folded.burials(backup_id):
         found.setdefault(each.log, []).append(each)

@@ -1,7 +1,8 @@
-"""The certificate of a backup: what the rules of a consistent cut gave, from archived bytes alone.
+"""The certificate of a backup: the result of each rule of a consistent cut, from archived bytes alone.
 
-It is part of the verification at the level `cut`. A rule is held, broken, with the records that break it, or unchecked,
-with the reason. A certificate without a broken rule certifies the backup; its verdict names every unchecked rule.
+It is part of the verification at the level `cut`. Each rule is held; or broken, with the records that break it; or
+unchecked, with the reason. A certificate without a broken rule certifies the backup; its verdict names every unchecked
+rule.
 """
 
 from typing import Literal
@@ -14,11 +15,11 @@ from logkeep.model.time import Rfc3339
 
 Outcome = Literal["held", "broken", "unchecked"]
 MOST_NAMED = 20
-"""Records that are named for each rule; `count` has them all."""
+"""How many records are named for each rule; `count` counts all."""
 
 
 class RuleOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What one rule gave."""
+    """The result of one rule."""
 
     rule: str
     """`V1` to `V13`."""
@@ -48,15 +49,15 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     records: int
     """Records that were read."""
     in_transit: int = 0
-    """Messages that were sent inside the cut and not received inside: they are sent or appended again."""
+    """Messages that were sent inside the cut and not received inside: a restore sends or appends them again."""
     declared: tuple[str, ...] = ()
-    """What no rule observes."""
+    """What no rule can check, in words."""
     captured: tuple[CapturedMember, ...] = ()
     """The members of the set, in the order in which their backups began; empty for an application alone."""
     exact: bool = True
     """False for participants without transactions: a restore may repeat records."""
     duplicates: int = 0
-    """Of a cut that is not exact: records that may be there twice, or come again after a restore."""
+    """If the cut is not exact: how many records may be there twice, or may be repeated after a restore."""
 
     @property
     def broken(self) -> tuple[RuleOutcome, ...]:

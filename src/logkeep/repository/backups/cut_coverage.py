@@ -34,7 +34,7 @@ def inherited_gaps(
 def untiled(
     cut: Iterable[LogCut], gaps: Iterable[KnownGap], claims: Mapping[LogName, Sequence[Range]]
 ) -> Iterator[tuple[LogName, str, str]]:
-    """Every position range that is not covered once: log, code, description. Snapshots are not checked."""
+    """Every range of positions that is not covered exactly once: log, code, description. Snapshots are not checked."""
     known: dict[LogName, list[Range]] = {}
     for gap in gaps:
         known.setdefault(gap.log, []).append(Range(gap.start, gap.end))

@@ -25,7 +25,7 @@ one that is completed in time."""
 
 
 class UnitNote(msgspec.Struct, frozen=True):
-    """What readers of any kind understand of a receipt's note."""
+    """The part of a receipt's note that readers of every kind understand."""
 
     partition: int
     outcome: str
@@ -35,7 +35,7 @@ class UnitNote(msgspec.Struct, frozen=True):
 
 
 _NOTES = msgspec.json.Decoder(UnitNote)
-"""Made here: msgspec crashes the process where two threads learn a type at the same moment."""
+"""Made on import: msgspec crashes the process if two threads make decoders of one type at the same moment."""
 
 
 class UnitOutcome(Protocol):
@@ -80,7 +80,7 @@ def detached_requests(place: SourceRef, opened: Iterable[BackupId]) -> list[Back
 
 
 def deadline_of(request: BackupRequest) -> datetime | None:
-    """None if it has none that can be read."""
+    """The deadline of a request; None if it has none that can be read."""
     try:
         found = msgspec.convert(request.options.get(DEADLINE, ""), datetime, strict=False)
     except (msgspec.MsgspecError, ValueError):

@@ -9,7 +9,7 @@ from logkeep.repository.chain.fold import Burial, Folded, FoldedCut, FoldedLog
 
 
 def folds_by_log(folded: Folded, logs: Iterable[LogName]) -> dict[LogName, FoldedLog]:
-    """Of these logs that were folded."""
+    """The last fold of each of these logs that was folded."""
     known = folded.folded_logs()
     return {log: known[log] for log in logs if log in known}
 

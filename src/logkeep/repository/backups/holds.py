@@ -28,7 +28,7 @@ class HoldDocument(SourceDocument, frozen=True, kw_only=True, tag="reader-hold")
     owner: Owner
     operation: str
     lifetime_s: int
-    """From the time of writing by the store's clock: the clocks of readers and pruners differ."""
+    """How long the hold lasts after it was written, by the store's clock: the clocks of readers and pruners differ."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ReaderHold:
     name: str
     backup: BackupId
     expires: datetime
-    """By the store's clock."""
+    """When the hold expires, by the store's clock."""
     who: str
 
 

@@ -41,10 +41,10 @@ class AttachmentRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     token: Token
     size: Position
     sha256: Sha256
-    """Of the stored bytes."""
+    """The hash of the stored bytes."""
     codec: Codec = Codec.NONE
     plain_size: Position = 0
-    """Of a packed one: the size of the document."""
+    """If it is packed: the size of the document."""
 
     @property
     def packed(self) -> bool:
@@ -59,7 +59,7 @@ class Manifest(SourceDocument, frozen=True, kw_only=True, tag="manifest"):
     run: str
     kind: str
     identity: dict[str, str]
-    """Of the source, as in its own document, which can be rebuilt from this one."""
+    """What identifies the source. Its own document has the same, and can be rebuilt from this one."""
     group: tuple[str, ...] = ()
     started: str
     finished: str

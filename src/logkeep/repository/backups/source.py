@@ -108,7 +108,7 @@ class SourceView:
     open_ids: tuple[BackupId, ...]
     now: datetime
     notes: Mapping[int, tuple[str, ...]]
-    """What receipts of detached backups say. They were read before the lease and the chain."""
+    """The notes of receipts of detached backups, by id. They were read before the lease and the chain."""
     warnings: tuple[str, ...] = ()
 
     @property

@@ -1,4 +1,4 @@
-"""A trimmed backup: its manifest as it counts, and what users are shown of the trim. Pure.
+"""The manifest of a trimmed backup, as it is after the trim, and the findings about the trim. Pure.
 
 A log that was trimmed begins later, at most at its end. Gaps before that are no longer gaps of the backup.
 """
@@ -21,7 +21,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class TrimmedCut:
-    """A log of a backup that begins later than the backup was taken."""
+    """A log that was trimmed: in this backup it begins later now than when the backup was taken."""
 
     log: LogName
     taken_from: int
@@ -60,7 +60,7 @@ def trimmed_cuts(taken: Manifest, now: Manifest) -> list[TrimmedCut]:
 def trim_findings(
     cuts: Sequence[TrimmedCut], only: Iterable[LogName] | None = None, severity: Severity = Severity.NOTE
 ) -> list[Finding]:
-    """One for each topic, of these logs."""
+    """One finding for each topic that has a trimmed log; `only`: among these logs."""
     wanted = None if only is None else set(only)
     topics: dict[str, list[TrimmedCut]] = {}
     for each in cuts:

@@ -7,8 +7,8 @@
   it. Those before the last damage do not count: what was damaged in between may have come back with other bytes.
 - A sampled good verification is stored at the level `files`, which it checked completely. A level that this release
   does not know is the deepest one for damage, and proves no more than `files`.
-- Their order is that of the clocks of the machines that verified. For a clock that was ahead of the store's clock, the
-  time of storing counts.
+- Verifications are ordered by the clocks of the machines that verified. If such a clock was ahead of the store's clock,
+  the time of storing counts.
 
 The listing alone is enough, so `list` reads no document.
 """
@@ -61,7 +61,7 @@ def verdicts(found: Iterable[VerificationName]) -> dict[BackupId, BackupVerdict]
 
 
 def verdict(history: Iterable[VerificationName]) -> BackupVerdict:
-    """Of one backup that was verified at least once; the order does not matter."""
+    """The verdict on one backup that was verified at least once; the order of `history` does not matter."""
     damage, best = list[VerificationName](), None
     for one in sorted(history, key=lambda each: (each.found_at, each.verdict != GOOD, each.level)):
         if one.verdict != GOOD:

@@ -63,9 +63,10 @@ class Verification(SourceDocument, frozen=True, kw_only=True, tag="verification"
     damaged_objects: tuple[str, ...]
     """Object names: other backups that share them are damaged too."""
     digests: tuple[LogDigest, ...] = ()
-    """Of every log that was decoded completely; later verifications compare with them."""
+    """The digest of every log that was decoded completely; later verifications compare with them."""
     certificate: Certificate | msgspec.UnsetType = msgspec.UNSET
-    """Of a verification at the level `cut`. Others are written without this field, as older releases read them."""
+    """The result of a verification at the level `cut`. Others are written without this field, so that older releases
+    read them."""
 
 
 def inherited_damage(
@@ -107,8 +108,9 @@ def put_verification(place: SourceRef, document: Verification, now: datetime, to
 def stored_verifications(place: SourceRef) -> list[tuple[VerificationName, str]]:
     """All stored verifications that count: parsed names and names.
 
-    An earlier release called objects damaged that only differ from the source, and stored that for every backup that
-    shares them. Such documents count for nothing: what other verifications found stands. Only they have to be read.
+    An earlier release reported objects as damaged that only differ from the source, and stored that for every backup
+    that shares them. Such documents are ignored, and the results of other verifications count. Only documents that may
+    be of this kind have to be read.
     """
     listed = place.store.list(layout.verifications(place.source))
     stored = [(p._replace(stored_at=info.modified), info.name) for info in listed if (p := layout.verified(info.name))]
@@ -158,7 +160,7 @@ def _readable(place: SourceRef, name: str) -> Verification | None:
 
 
 def stored_certificate(place: SourceRef, backup_id: BackupId) -> Certificate | None:
-    """The newest certificate of a backup, whatever it says; None if there is none that can be read."""
+    """The newest certificate of a backup, with or without a broken rule; None if there is none that can be read."""
     stored = [(parsed, name) for parsed, name in stored_verifications(place) if parsed.backup == backup_id]
     for parsed, name in sorted(stored, key=lambda each: each[0].found_at, reverse=True):
         document = _readable(place, name) if parsed.level == "cut" else None
@@ -207,7 +209,7 @@ def known_damaged(place: SourceRef, completed: Collection[int]) -> dict[str, str
 def _damaged_objects(place: SourceRef, copies: Sequence[str]) -> dict[str, str]:
     """What one verification found, and its level. It is stored for every backup that shares the damage.
 
-    Without a readable copy there is nothing; the names still have the verdict on their backups.
+    Without a readable copy the result is empty; the names of the documents still show the verdict on their backups.
     """
     document = next((found for name in copies if (found := _readable(place, name))), None)
     return dict.fromkeys(document.damaged_objects, document.level) if document else {}

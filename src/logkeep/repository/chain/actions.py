@@ -37,9 +37,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     segments: int
     records: int
     stored_bytes: int
-    """Of all segments that restore this backup."""
+    """The size of all segments that this backup needs."""
     new_bytes: int
-    """Of the segments that this run added."""
+    """The size of the segments that this run added."""
     warnings: int = 0
     tags: tuple[str, ...] = ()
     group: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ class FoldProof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     stored_after: Position
     digest_before: str
     digest_after: str
-    """Of all records in order, as `verify --level records` computes them."""
+    """The digests of all records in order, as `verify --level records` computes them, before and after the fold."""
 
 
 class ReplaceAction(msgspec.Struct, frozen=True, tag="replace", tag_field="kind", forbid_unknown_fields=True):
@@ -144,7 +144,7 @@ class BuriedLog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     log: LogName
     object: ObjectRef
     offsets: Position
-    """How many."""
+    """How many offsets it has."""
 
 
 class BuryAction(msgspec.Struct, frozen=True, tag="bury", tag_field="kind", forbid_unknown_fields=True):
@@ -163,7 +163,7 @@ class TrimmedTopic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     history: str
     below: tuple[tuple[Position, Position], ...]
-    """Partition and position."""
+    """Pairs of a partition and a position."""
 
     def floors(self) -> dict[LogName, int]:
         return {LogName(self.collection, self.name, self.history, number): below for number, below in self.below}
@@ -192,10 +192,10 @@ class JoinedBurial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One object with the offsets of several burials of a log, which no kept backup can distinguish."""
 
     first: StoredId
-    """The greatest of theirs."""
+    """The greatest `first` of the joined burials."""
     buried: BuriedLog
     instead_of: tuple[Token, ...]
-    """Their objects."""
+    """The tokens of the objects that it replaces."""
 
 
 class JoinBurialsAction(msgspec.Struct, frozen=True, tag="join-burials", tag_field="kind", forbid_unknown_fields=True):
@@ -205,13 +205,13 @@ class JoinBurialsAction(msgspec.Struct, frozen=True, tag="join-burials", tag_fie
 
 
 class GenerationStart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Since when the active copy of a topic is counted."""
+    """The time from which the age of a topic's active copy is counted."""
 
     topic: str
     topic_id: str
     began: str
     number: Position = 0
-    """The largest that a catch-up of this topic has had."""
+    """The largest number that a catch-up of this topic has had."""
 
 
 class BegunCatchUp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -221,7 +221,7 @@ class BegunCatchUp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic: str
     topic_id: str
     number: Position
-    """Of the history of all its logs."""
+    """The number of the history that all its logs get."""
     reason: str
 
 

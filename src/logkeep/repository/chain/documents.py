@@ -136,7 +136,7 @@ def _is_ours(store: Store, name: str, data: bytes) -> bool:
 
 
 class PinnedObject(Protocol):
-    """What a document says of another object."""
+    """What a document states about another object: its size and its hash."""
 
     @property
     def size(self) -> int: ...

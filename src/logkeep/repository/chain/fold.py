@@ -53,7 +53,7 @@ class BackupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     trimmed: TrimmedAway | msgspec.UnsetType = msgspec.UNSET
     """What trims took from it; absent if nothing."""
     trims: tuple[Trim, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Those of the source that apply to it: `read_manifest` begins its logs there. Never stored with the entry."""
+    """The trims of the source that apply to it: `read_manifest` begins its logs there. Never stored with the entry."""
 
 
 class FailedEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,7 +104,7 @@ class FoldedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     generation: int
     committed: str
     dense_to: int
-    """Up to this id, every offset of the log had its record before it was folded; 0: that was not so."""
+    """Up to this id, every offset of the log had its record before the fold; 0: there were holes already."""
     cuts: tuple[FoldedCut, ...]
 
 
@@ -118,7 +118,7 @@ class CatchUp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     reason: str
     began: str
     generation: int
-    """Of the commit that began it."""
+    """The generation of the commit that began it."""
 
 
 class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -151,7 +151,7 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return next((e for e in self.completed if e.id == backup_id), None)
 
     def burials(self, backup_id: int) -> tuple[Burial, ...]:
-        """Those that apply to a backup."""
+        """The burials that apply to a backup."""
         return tuple(b for b in self.buried or () if b.first <= backup_id)
 
     def folded_logs(self) -> dict[LogName, FoldedLog]:
@@ -162,7 +162,7 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def version(self) -> int:
-        """Of a checkpoint with this state."""
+        """The version of a checkpoint with this state."""
         fenced = (
             (self.buried, WITH_BURIAL),
             (self.trims, WITH_TRIM),
@@ -184,7 +184,7 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return msgspec.structs.replace(self, completed=tuple(_trimmed(e, self.trims or ()) for e in self.completed))
 
     def without_trims(self) -> "Folded":
-        """As it is stored: the trims of the source once, and not with every backup."""
+        """The state as it is stored: the trims of the source once, and not with every backup."""
         return msgspec.structs.replace(self, completed=tuple(_trimmed(e, ()) for e in self.completed))
 
 
@@ -300,7 +300,8 @@ class Folding:
         self._trims = [t for t in self._trims if any(i < t.before for i in self._completed)]
 
     def _bury(self, action: BuryAction | JoinBurialsAction) -> None:
-        """After a repair some of the burials that are joined may be lost: their offsets are in the new object too."""
+        """Add burials, which may replace earlier ones that they join. After a repair some of these may be missing: the
+        new object has their offsets too."""
         if isinstance(action, BuryAction):
             new = [(action.first, each) for each in action.logs]
         else:
@@ -332,7 +333,8 @@ class Folding:
             self._starts[new.topic] = GenerationStart(new.topic, new.topic_id, since, new.number)
 
     def _switch(self, token: str) -> None:
-        """One that is not known was lost with its commit: the backup has all of it, and counts without it."""
+        """Make a catch-up the active copy. One that is not known was lost with its commit; the backup has all that it
+        copied, and is valid without it."""
         done = self._catch_ups.pop(token, None)
         if done is not None:
             self._starts[done.topic] = GenerationStart(done.topic, done.topic_id, done.began, done.number)

@@ -336,7 +336,7 @@ _STORE_RESOLUTION = timedelta(seconds=2)
 
 
 def verification_time(moment: datetime) -> str:
-    """As in names of verifications: `20261116T021500123456Z`."""
+    """A time as names of verifications have it: `20261116T021500123456Z`."""
     return moment.astimezone(UTC).strftime("%Y%m%dT%H%M%S%fZ")
 
 
@@ -367,7 +367,7 @@ class VerificationName(NamedTuple):
 
 
 def verified(name: str) -> VerificationName | None:
-    """None for a name that no release writes, also one with an impossible date."""
+    """Parse the name of a verification; None for a name that no release writes, also one with an impossible date."""
     match = _VERIFICATION.fullmatch(name)
     if match is None:
         return None

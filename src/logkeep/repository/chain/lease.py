@@ -27,7 +27,7 @@ from logkeep.repository.chain.owner import Owner, is_dead
 
 DEFAULT_TTL = timedelta(minutes=5)
 _SMALLEST_STEP = timedelta(milliseconds=1)
-"""Of a stored time."""
+"""The smallest difference of two stored times."""
 _unreleased: set[str] = set()
 """Runs of this process that ended without being able to release their lease, in a full store for example. The next run
 of this process acquires it at once, and does not wait until it expires."""
@@ -163,8 +163,8 @@ class Lease:
             self._put(lambda found: msgspec.structs.replace(found, backup=backup, expires=self._expiry(found)))
 
     def renew(self) -> bool:
-        """Extend the expiry, every third of the lifetime. False once the lease is lost; an unreachable store is tried
-        again until it expires."""
+        """Extend the expiry; called every third of the lifetime. False once the lease is lost. If the store does not
+        answer, this is tried again until the lease expires."""
         with self._guard:
             try:
                 self._check_own()
@@ -194,9 +194,9 @@ class Lease:
                 raise
 
     def _expiry(self, found: LeaseDocument) -> str:
-        """By the later of two times: the clock of this host, and the acquisition with what was counted since. A clock
-        that is set back makes no lease of a live run look expired, and one that was ahead for a while keeps it no
-        longer once it is right again."""
+        """The new expiry. It counts from the later of two times: the clock of this host, and the acquisition plus the
+        seconds counted since. So a clock that is set back does not make the lease of a live run look expired, and a
+        clock that was ahead for a while does not keep it for longer once it is right again."""
         counted = self._acquired + timedelta(seconds=self._monotonic() - self._began_s)
         expires = rfc3339(max(self._clock(), counted) + self._ttl)
         # Waiting processes see a renewal by its version, which may be a hash of the bytes.
@@ -235,7 +235,7 @@ class Lease:
 
 
 def _newer(head: Head, found: LeaseDocument) -> Head:
-    """A user who pins a backup stores a head in the lease of a run."""
+    """The later head. The stored lease may have a later one, because a user who pins a backup stores a head in it."""
     return max(head, found.head, key=lambda one: one.generation)
 
 

@@ -32,14 +32,14 @@ def this_process(run: str) -> Owner:
 
 
 def is_dead(owner: Owner, here: Owner) -> bool:
-    """True only if it is certain, seen from the process `here`, that the owner's process is gone."""
+    """Whether the process `here` can know for certain that the owner's process is gone."""
     if not owner.boot or (owner.host, owner.boot, owner.namespace) != (here.host, here.boot, here.namespace):
         return False
     return _born(owner.pid) != owner.born
 
 
 def is_alive(owner: Owner, here: Owner) -> bool:
-    """True only if it is certain, seen from the process `here`, that the owner is another process that still runs."""
+    """Whether the process `here` can know for certain that the owner is another process that still runs."""
     if not owner.boot or (owner.host, owner.boot, owner.namespace) != (here.host, here.boot, here.namespace):
         return False
     return _born(owner.pid) == owner.born and (owner.pid, owner.born) != (here.pid, here.born)

@@ -2,8 +2,9 @@
 
 The active instance renews its role. Another one takes it over when it is released, when its process is known to be
 dead, or when it was not renewed for its lifetime and a third of it, by the monotonic clock of the one that waits: wrong
-clocks of hosts do not matter. An instance that could not renew in time gives its role up by itself, also after it was
-stopped for a while. The role only says who works. The lease of the source and the commit chain refuse all others.
+clocks of hosts do not matter. An instance that could not renew in time loses its role by its own clock, also after it
+was stopped for a while. The role only says which instance works. The lease of the source and the commit chain protect
+the archive from all others.
 """
 
 import threading
@@ -113,7 +114,7 @@ class RoleSeat:
         return role.released or is_dead(role.owner, self.owner) or waited_s > role.lifetime_s * 4 / 3
 
     def _put(self, document: RoleDocument, version: str | None, began_s: float) -> None:
-        """What was acknowledged is read again: only our own bytes count."""
+        """Store the document and read it back: only our own bytes prove that it was stored."""
         name, data = layout.role(self.place.source), seal(document)
         try:
             if version is None:

@@ -1,6 +1,6 @@
 """Trims: from which position on the backups before a certain one still have a log. Pure.
 
-Of each log only the trims count that no later one exceeds. One is forgotten when no backup before it is left.
+A floor of a log is dropped when a later trim exceeds it, and a trim is dropped when no backup before it is left.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,8 +1,8 @@
 """Write sessions: hold the lease of a source, read the chain, commit.
 
 Everything that changes a source happens inside `writing(...)`, except pins (`pin` below), which need no lease. Leaving
-it, also by an error, releases the lease with the head that was reached. A killed process releases nothing; the next
-holder takes the lease when it has expired.
+this block, also by an error, releases the lease with the head that was reached. A killed process releases nothing; the
+next holder takes the lease when it has expired.
 """
 
 from collections.abc import Iterator

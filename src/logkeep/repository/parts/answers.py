@@ -39,7 +39,7 @@ def objects(rows: SegmentTable, source: str) -> Iterator[tuple[str, str, int, st
 
 
 class Expected(NamedTuple):
-    """What a row says about its object."""
+    """What a row states about its object."""
 
     name: str
     stored_bytes: int

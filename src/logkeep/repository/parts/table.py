@@ -88,7 +88,7 @@ class SegmentTable:
 
     @classmethod
     def from_segments(cls, segments: Iterable[Segment]) -> "SegmentTable":
-        """From rows in any order; `Damaged` for rows that a later read would refuse."""
+        """A table of rows in any order. Raises `Damaged` for rows that a later read would refuse."""
         rows = [_row(segment) for segment in segments]
         columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
         try:
@@ -161,7 +161,8 @@ class SegmentTable:
         return SegmentTable(shortened.filter(pa.array(given & ~(over & (start >= high)))))
 
     def from_starts(self, cuts: Mapping[LogName, Range]) -> "SegmentTable":
-        """Without rows that end at or before the start of their log's cut; the table itself if there are none."""
+        """The table without rows that end at or before the start of their log's cut; the table itself if there are
+        none."""
         low, _, given = self._spans(cuts)
         kept = ~given | (_numbers(self.arrow, "end") > low) | (_numbers(self.arrow, "start") >= low)
         return self if kept.all() else SegmentTable(self.arrow.filter(pa.array(kept)).combine_chunks())

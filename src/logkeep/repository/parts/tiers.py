@@ -1,9 +1,9 @@
 """Plans which parts to merge when a backup adds rows: few parts for readers, little rewriting for writers. Pure.
 
-Parts are in the order in which their rows were added. A delta is appended while there is room. At the limit, the delta
-is merged with the newest parts, back to one that is *due*: smaller than everything after it. The newest due part is
-chosen, and its older neighbours as long as they are due as well. So sizes fall geometrically, and a large base is left
-alone until as much was added after it.
+Parts are in the order in which their rows were added. The rows of a new backup, the delta, become a part of their own
+while there are fewer parts than the limit. At the limit, the delta is merged with the newest parts, back to one that is
+*due*: smaller than everything after it. The newest due part is chosen, and its older neighbours as long as they are due
+as well. So sizes fall geometrically, and a large base is left alone until as much was added after it.
 
 Cost: a merge rewrites less than twice the rows after its first part, and those rows move to an earlier part, which can
 happen to a row at most `limit` times: 2 · limit rewrites of each row at most, O(n) in all. When no part is due,

@@ -22,7 +22,7 @@ from logkeep.repository.chain.layout import MOST_NUMBERED
 from logkeep.repository.chain.owner import Owner
 
 BODY_LIMIT = 240 * MIB
-"""Of the part of a plan that its kind of source defines."""
+"""The largest body: the part of a plan that its kind of source defines."""
 MAP_LIMIT = 1024 * MIB
 
 Number = Annotated[int, msgspec.Meta(ge=1, le=MOST_NUMBERED)]
@@ -68,7 +68,7 @@ class RestoreTargetRef(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     cluster_id: str
     name: str = ""
-    """For display."""
+    """The name of the target, for display."""
 
 
 WITH_BURIED: Final = 3
@@ -84,7 +84,7 @@ class RestorePlanDocument(RestoreDocument, frozen=True, kw_only=True, tag="resto
 
     backup: StoredId
     kind: Word
-    """Of the source: `kafka`, `zookeeper`."""
+    """The kind of the source: `kafka`, `zookeeper`."""
     drill: bool
     who: str
     """The name of the user."""
@@ -204,7 +204,7 @@ class ReceiptDocument(NumberedDocument, frozen=True, kw_only=True, tag="restore-
     """The map from source offsets to target offsets."""
     findings: tuple[Finding, ...] = ()
     rates: dict[str, float] = msgspec.field(default_factory=dict)
-    """By name with its unit: `sent_bytes_per_s`."""
+    """Rates by name; the name has the unit: `sent_bytes_per_s`."""
     facts: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
     """Facts of this kind of source, by name, for display; absent if there are none."""
 

@@ -53,7 +53,7 @@ class RestoreRow:
     owner: Owner | None = None
     """The process that began or last resumed it, while it is ongoing."""
     kind: str = ""
-    """From its plan, while it is ongoing."""
+    """The kind in its plan, while it is ongoing."""
     trouble: str = ""
     """Why a document is unreadable."""
     changed: datetime | None = None
@@ -94,7 +94,7 @@ def last_restores(place: SourceRef) -> dict[BackupId, RestoreRow]:
 
 
 def newest(rows: Iterable[RestoreRow]) -> dict[BackupId, RestoreRow]:
-    """By backup, the row that finished last. Pure.
+    """The row that finished last, by backup. Pure.
 
     Rows that never finished, have no backup, or are of a part alone are left out.
     """

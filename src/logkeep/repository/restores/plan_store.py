@@ -50,7 +50,7 @@ class NewRestore:
     who: str = ""
     drill: bool = False
     version: int = 1
-    """Of the plan document: the smallest one whose readers understand the body."""
+    """The version of the plan document: the smallest one whose readers understand the body."""
 
 
 def begin_restore(place: SourceRef, new: NewRestore, clock: Clock, tokens: TokenSource) -> RestoreId:

@@ -42,13 +42,13 @@ class StoredRestore:
     """A restore whose plan is stored."""
 
     state: SourceRef
-    """Where its documents go."""
+    """The source whose directory holds its documents."""
     id: RestoreId
     plan: RestorePlanDocument
     clock: Clock
     tokens: TokenSource
     before_s: float = 0.0
-    """Spent on reading and replaying, before the plan could be stored: part of the recovery time."""
+    """The seconds for reading and replaying before the plan could be stored: part of the recovery time."""
 
     @classmethod
     def begin(

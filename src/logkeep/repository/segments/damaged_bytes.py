@@ -30,7 +30,7 @@ _NOTHING: Final = memoryview(b"")
 
 
 def salvaged(stored: StoredLog, effort_bytes: int = _EFFORT) -> Iterator[memoryview]:
-    """Raises ObjectMissing. `effort_bytes`: see `_EFFORT`."""
+    """What can be read of the plain bytes. Raises ObjectMissing. `effort_bytes`: see `_EFFORT`."""
     size = min(stored.store.head(stored.name).size, stored.stored_bytes)
     chunks = stored.chunks(0, size, _CHUNK)
     if stored.codec is Codec.NONE:

@@ -92,8 +92,8 @@ class LogPieces:
         return [(buffer, batches)]
 
     def put_back(self, most: int) -> int:
-        """Drop the unfinished batch at the end of the last piece, if it has at most so many bytes: the next piece has
-        to contain them again. Returns how many they are."""
+        """Drop the unfinished batch at the end of the last piece, if it has at most so many bytes. Returns how many
+        bytes were dropped: the next piece has to contain them again."""
         size = len(self._rest)
         if size > most:
             return 0

@@ -10,7 +10,7 @@ from logkeep.formats.zstd_frames import borders, packed_frame, raw_frame
 
 
 def compressed_balance(batches: Batches) -> int:
-    """Bytes in compressed batches minus bytes in others: above 0, most bytes are compressed."""
+    """Bytes in compressed batches minus bytes in others: if above 0, most bytes are compressed."""
     packed = (batches.headers["attributes"] & CODEC_MASK) != 0
     sizes = batches.sizes
     return int(sizes[packed].sum()) - int(sizes[~packed].sum())

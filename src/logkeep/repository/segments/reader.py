@@ -31,7 +31,7 @@ _CHUNK = 8 << 20
 _LARGEST_INDEX = 256 << 20
 _GZIP = 16 + zlib.MAX_WBITS
 _STEP = 64 << 10
-"""Packed bytes per step: an error loses the output of its step, which has to be unpacked again."""
+"""How many packed bytes are unpacked in one step: after an error, the output of its step is unpacked again."""
 _STEP_PLAIN = 256 << 10
 
 Watch = Callable[[bytes], object]
@@ -43,7 +43,7 @@ def _unwatched(_: bytes) -> None: ...
 
 @dataclass(frozen=True)
 class StoredLog:
-    """One object and what its segment row says of it."""
+    """One object, with what its segment row states about it."""
 
     store: Store
     name: str

@@ -137,7 +137,7 @@ class _OpenSegment:
         self._frames = BatchFrames() if codec is Codec.ZSTD else None
         self._index: list[BatchIndex] = []
         self.size_bytes = 0
-        """Before compression."""
+        """The size before compression."""
         self.batches = 0
         self.end_offset = first
 

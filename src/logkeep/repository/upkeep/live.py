@@ -36,7 +36,7 @@ class LiveObjects:
     """Tokens and directories that must stay."""
 
     tokens: set[str] = field(default_factory=set)
-    """Of data objects and the indexes beside them, and of parts, manifests and attachments."""
+    """The tokens of data objects and the indexes beside them, and of parts, manifests and attachments."""
     journals: set[BackupId] = field(default_factory=set)
     catch_ups: set[str] = field(default_factory=set)
 

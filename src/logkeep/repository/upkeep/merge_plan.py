@@ -50,7 +50,7 @@ def plan_merges(
 
 
 def _alone(rows: Iterable[Segment]) -> Iterator[Segment]:
-    """Rows that do not overlap others; a log that was copied again, or a shortened row, overlaps."""
+    """The rows that do not overlap others. Rows of a log that was copied again, and shortened rows, overlap."""
     cluster: list[Segment] = []
     reached = 0
     for row in rows:

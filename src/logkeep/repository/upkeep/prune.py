@@ -114,7 +114,8 @@ def delete(writing: Writing, ids: Sequence[int], reason: str) -> None:
 
 
 def _refuse_while_copied(writing: Writing) -> None:
-    """Copies that the source's own processes are making continue the newest backup: none may be deleted meanwhile."""
+    """Raise Locked while the source's own processes copy a backup: their copies continue the newest backup, so no
+    backup may be deleted meanwhile."""
     for backup_id in ongoing_ids(writing.place, writing.folded.last_id, writing.clock()):
         raise Locked(
             f"backup {backup_id} is ongoing",

@@ -135,7 +135,8 @@ def replayable(place: SourceRef, broken: ChainBreak) -> list[ReplayedAction]:
 
 
 def _of_known_backups(each: ReplayedAction, folding: Folding) -> ReplayedAction:
-    """A trim holds for the backups that are left: without it, they would need objects that may be gone."""
+    """The action without backups that are lost. A trim still applies to the others: without it, they would need objects
+    that may be gone."""
     if not isinstance(each.action, TrimAction):
         return each
     known = {entry.id for entry in folding.result().completed}
@@ -144,7 +145,8 @@ def _of_known_backups(each: ReplayedAction, folding: Folding) -> ReplayedAction:
 
 
 def _readable(place: SourceRef, broken: ChainBreak) -> list[ReplayedAction]:
-    """Each once: an earlier repair has replayed commits that are still there, in the order that counts."""
+    """The readable commits after the break, each once: an earlier repair may have replayed commits that are still
+    there, and its order counts."""
     found: dict[tuple[int, str, type], ReplayedAction] = {}
     for link in broken.links:
         try:

@@ -2,8 +2,8 @@
 
 `served_rows` reads the parts of all existing backups. `replace_rows` removes rows from every part that has them, adds
 the new ones, and commits a `replace`: readers of old manifests then use the new parts. `fold_rows` puts one new row in
-the place of each old one. The sizes of the new objects are
-checked before the commit. Interrupted anywhere, backups are read from the old objects or from the new ones.
+the place of each old one. The sizes of the new objects are checked before the commit. Interrupted anywhere, backups are
+read from the old objects or from the new ones.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ class ServedRows:
     parts: Mapping[str, tuple[PartRef, SegmentTable]]
     starts: Mapping[LogName, Sequence[int]]
     readers: Mapping[str, Sequence[Mapping[LogName, Range]]]
-    """By part: the cuts of the backups that use it."""
+    """The cuts of the backups that use each part, by part."""
 
     def rows(self, below_bytes: int) -> list[Segment]:
         """All rows that a backup needs, of logs with at least two objects smaller than this."""
@@ -69,7 +69,8 @@ class ServedRows:
 
 
 def _apart(cuts: Sequence[Mapping[LogName, Range]], logs: Collection[LogName]) -> Iterator[dict[LogName, Range]]:
-    """The joined ranges of each log: all first ones, then all second ones, and so on."""
+    """The joined ranges of each log, as mappings with one range of each log: first the first ranges, then the second
+    ones, and so on."""
     joined: dict[LogName, list[Range]] = {}
     pairs = ((log, span) for each in cuts for log, span in each.items() if log in logs)
     for log, span in sorted(pairs, key=lambda pair: (pair[0], pair[1])):

@@ -53,7 +53,8 @@ class Candidate:
     hold_reason: str = ""
     tags: tuple[str, ...] = ()
     generation: int = 0
-    """Of the commit. Orders the candidates; where it is equal (or not given) the order of the sequence counts."""
+    """The generation of the commit. It orders the candidates; if it is equal or not given, the order of the sequence
+    counts."""
 
     def __post_init__(self) -> None:
         if self.committed.tzinfo is None:

@@ -60,7 +60,7 @@ class CheckedObjects:
     objects: int = 0
     bytes: int = 0
     read_objects: int = 0
-    """Of those, the ones whose bytes were read."""
+    """How many of these objects were read."""
 
     def damage(self, code: str, where: str, what: str, remedy: str = "") -> None:
         self.findings.append(Finding(code=code, severity=Severity.DAMAGE, where=where, what=what, remedy=remedy))

@@ -36,14 +36,15 @@ def versioned_bucket(url: str) -> tuple[Address | None, list[Finding]]:
 
 
 def commit_findings(address: Address, place: SourceRef) -> list[Finding]:
-    """About the names of all commits, hidden ones too."""
+    """Findings about the names of all commits, also of those that a delete marker hides."""
     return _findings(address, {layout.commits(place.source)}, None)
 
 
 def backup_findings(
     address: Address, place: SourceRef, folded: Folded, entry: BackupEntry, rows: SegmentTable
 ) -> list[Finding]:
-    """About the manifest, the parts and the segments of a backup. Raises Damaged for an unreadable manifest."""
+    """Findings about the names of the manifest, the parts and the segments of a backup. Raises Damaged if the manifest
+    is unreadable."""
     names = {layout.manifest(place.source, BackupId(entry.id), entry.manifest.token)}
     names |= {layout.part(place.source, ref.token) for ref in served_parts(read_manifest(place, entry), folded)}
     names |= {name for _, name, _, _ in objects(rows, place.source)}

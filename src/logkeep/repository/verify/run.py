@@ -142,7 +142,7 @@ class Verifier:
         manifest = read_manifest(self.place, entry)
         try:
             proven = self.deeper(BackupToCheck(self.place, manifest, rows, self.engine, sample, self._today(), checked))
-        except Damaged as error:  # of what the check needs to begin: a verdict is stored all the same
+        except Damaged as error:  # of what the check needs to begin: a verdict is stored nevertheless
             if error.subject not in checked.damaged_objects:
                 checked.from_error("metadata-damaged", error)
             return DeeperCheck("files")
@@ -198,7 +198,7 @@ class Verifier:
         return VerifyResult(document, tuple(checked.findings), tuple(also), stored, checked.read_objects)
 
     def _sharing(self, backup_id: BackupId, checked: CheckedObjects) -> list[BackupId]:
-        """Reads the chain again: a backup that was committed meanwhile shares the damage too."""
+        """Other backups with this damage. Reads the chain again: one that was committed meanwhile may share it too."""
         return sharing(self.place, read_chain(self.place), backup_id, set(checked.damaged_objects))
 
     def _store(self, ids: list[BackupId], document: Verification, now: datetime) -> bool:

@@ -10,7 +10,7 @@ from logkeep.store.address import Address
 
 
 class BucketUnknown(Exception):
-    """Why something about the bucket is not known, in words for the user."""
+    """Something about the bucket is not known; the text tells the user why."""
 
 
 class BucketRequests:
@@ -37,7 +37,7 @@ class BucketRequests:
         )
 
     def ask(self, request: str, missing: str = "", **fields: Any) -> dict[str, Any] | None:
-        """The answer to a request about the bucket; None for the error code that means: there is none."""
+        """The answer to a request about the bucket; None for the error code `missing`: the bucket has no such thing."""
         ask = getattr(self._client, request)
         answer: dict[str, Any] | None = self._answered(lambda: ask(Bucket=self._bucket, **fields), missing)
         return answer

@@ -1,7 +1,7 @@
 """Names the cause when a store in a network sent no answer: refused, DNS, TLS, timeout.
 
-obstore puts the cause only into the debug part of its text. This module is pure: text in, error out. The error has the
-host and port, and the words of this module; of obstore's text it repeats nothing else.
+obstore puts the cause only into the debug part of its text. This module is pure: text in, error out. The error repeats
+host and port from obstore's text, and nothing else of it.
 """
 
 import re

@@ -39,7 +39,7 @@ _BUSY = {"SlowDown", "RequestLimitExceeded", "Throttling", "ThrottlingException"
 _CONFLICT = {"ConditionalRequestConflict", "OperationAborted"}
 _FULL = {"QuotaExceeded", "InsufficientCapacity", "XMinioStorageFull", "EntityTooLarge", "InsufficientStorage"}
 _CREDENTIAL_SERVICES = ("169.254.169.254", "169.254.170.", "metadata.google.internal", "CredentialProvider")
-"""Where obstore asks for the identity of the host if it finds no other credentials."""
+"""Services that obstore asks for the identity of the host if it finds no other credentials."""
 _WHERE_CREDENTIALS = (
     "set them in the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, GOOGLE_APPLICATION_CREDENTIALS, "
     "AZURE_STORAGE_ACCOUNT_KEY, …) or give this host an identity"

@@ -97,7 +97,7 @@ class ObjectStore:
         self._copy_in_parts(name, to, size)
 
     def _copy_in_parts(self, name: str, to: str, size: int) -> None:
-        """Through this process, and without metadata, which no object of this size has."""
+        """Copy an object through this process, without metadata, which no object of this size has."""
         stream = self.open_new(to, size)
         try:
             for start in range(0, size, _PART_BYTES):

@@ -30,7 +30,7 @@ class UploadMemory:
 
 
 class PartsInFlight:
-    """What one stream may use."""
+    """The memory that one stream may use."""
 
     def __init__(self, memory: UploadMemory, parts: int, size_bytes: int) -> None:
         self.parts = parts

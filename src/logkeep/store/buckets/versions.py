@@ -64,7 +64,7 @@ class NameHistory:
 
 
 def bucket_protection(address: Address) -> BucketProtection:
-    """Asks the bucket. UNKNOWN if it is not one of S3, or does not answer."""
+    """What the bucket reports of its protection; UNKNOWN if it is not one of S3, or does not answer."""
     try:
         return _protection(BucketRequests(address))
     except BucketUnknown as error:
@@ -94,7 +94,7 @@ def _period(kept: dict[str, Any]) -> str:
 def versioned_address(url: str) -> Address | None:
     """The address of a bucket that keeps versions, or kept them once; None for every other store.
 
-    Raises BucketUnknown if an S3 bucket does not say.
+    Raises BucketUnknown if an S3 bucket does not report it.
     """
     try:
         address = parse_address(url)

@@ -1,4 +1,4 @@
-"""`store probe`: tries out what a store can do.
+"""`store probe`: tests what a store can do.
 
 Runs the conformance checks below a random prefix and checks whether the transport is encrypted, whether unfinished
 uploads are removed, and whether the bucket keeps versions and locks them. Reports whether commits and leases would be
@@ -114,7 +114,7 @@ def _check_report(outcome: CheckOutcome) -> ProbeCheck:
 
 
 def _network_address(store: Store) -> Address | None:
-    """None for a directory, and for a store in memory."""
+    """The address of a store in a network; None for a directory, and for a store in memory."""
     try:
         address = parse_address(store.url)
     except LogkeepError:
@@ -157,7 +157,7 @@ def _check_unfinished_uploads(address: Address) -> list[ProbeCheck]:
 
 
 def _check_versions(address: Address) -> list[ProbeCheck]:
-    """A line to know: a repository is safe with and without."""
+    """A line for information: a repository is safe with and without versions and locks."""
     if address.kind is not StoreKind.S3:
         return []
     title, what = "versions and locks of the bucket", str(bucket_protection(address))

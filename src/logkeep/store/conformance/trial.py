@@ -60,8 +60,8 @@ def raises(kind: type[LogkeepError], call: Callable[[], object]) -> str | None:
 def race(racers: Sequence[Store], attempt: Callable[[Store, int], None], lost: type[LogkeepError]) -> list[int]:
     """Start an attempt of every racer at once, each with its own connections; returns the numbers of those that won.
 
-    An attempt that raises `lost` has lost. A store may answer "busy" (S3 does: 409); then the retrying wrapper finds
-    out, as for a real writer. Any other error ends the race and is raised.
+    An attempt that raises `lost` has lost. If a store answers "busy" (S3 does: 409), the retrying wrapper finds out who
+    won, as for a real writer. Any other error ends the race and is raised.
     """
     gate = Barrier(len(racers))
 

@@ -15,8 +15,8 @@ READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # openi
 class SyncedDirectories:
     """The directories that this process has made durable.
 
-    A directory that is already there may have been made a moment ago by another process that did not get to sync it:
-    so each is synced once in the directory above it, whichever process created it.
+    A directory that exists already may have been created by another process that has not synced it yet. So each is
+    synced once in the directory above it, whichever process created it.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,8 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
 
 
 def read_exactly(descriptor: int, start: int, length: int, name: str) -> bytes:
-    """Objects do not change, so another program truncated a file that ends early."""
+    """Exactly so many bytes from `start`. Raises Damaged for a file that ends early: objects do not change, so another
+    program has truncated it."""
     chunks: list[bytes] = []
     end = start + length
     while start < end:
@@ -57,7 +58,8 @@ def read_exactly(descriptor: int, start: int, length: int, name: str) -> bytes:
 
 
 def locked_by_another(descriptor: int) -> bool:
-    """Whether another process has this file locked. Closes the descriptor, and with it a lock that was taken to see."""
+    """Whether another process has this file locked. Closes the descriptor, which releases the lock that this test may
+    have taken."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,7 +1,7 @@
 """The directories that a local store needs: its root and `.partial` in it. Created for `init`, removed if unused.
 
 `.partial` has the unfinished files, and the lock of `replace`. A lock file may be removed while another process waits
-for it; so the one that gets the lock checks that its file still has a name.
+for it; so a process that gets the lock checks that the file still has a name.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def missing_directories(root: Path) -> list[Path]:
-    """Those that do not exist, innermost first."""
+    """The directories of a store that do not exist, innermost first."""
     return [path for path in [root / PARTIAL, root, *root.parents] if not os.path.lexists(path)]
 
 

@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition as Place
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.backup import assemble
 from logkeep.kafka.backup.continuity.archived_batch import header_of
-from logkeep.kafka.backup.continuity.last_batches import BatchRequest, bundled, fetch_again
+from logkeep.kafka.backup.continuity.last_batches import BatchRequest, divide_into_requests, fetch_again
 from logkeep.kafka.backup.continuity.past_check import LeaderBatch
 from logkeep.kafka.backup.units import RangeResult
 from logkeep.kafka.backup.values import KafkaBackupDone
@@ -49,7 +49,7 @@ def test_batches_of_many_logs_come_in_one_request(kafka: EmbeddedKafka, topics: 
     topic = fill(topics, "asked-again", 40, 60)
     batches = {p: _last(kafka, topic, p, 60) for p in range(40)}
     wanted = _wanted(cluster, topic, batches)
-    assert [len(some) for some in bundled(wanted, list(wanted))] == [40]
+    assert [len(some) for some in divide_into_requests(wanted, list(wanted))] == [40]
     found = fetch_again(cluster, wanted)
     assert {log.partition: each.at_leader for log, each in found.items()} == {
         p: LeaderBatch(0, 60, batch) for p, batch in batches.items()

@@ -10,7 +10,7 @@ import pytest
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import FormatTooNew
-from logkeep.kafka.backup.claims import join
+from logkeep.kafka.backup.claims import join_claims
 from logkeep.kafka.backup.copy.copy_task import copy_ranges, copy_with
 from logkeep.kafka.backup.units import CopyResult, CopyUnit
 from logkeep.model.segments import Codec
@@ -116,7 +116,7 @@ def _unit(kafka: EmbeddedKafka, tmp_path: Path, topic: str) -> CopyUnit:
 
 
 def _batches(unit: CopyUnit, results: Sequence[CopyResult]) -> list[bytes]:
-    (joined,) = join(results)
+    (joined,) = join_claims(results)
     return archived(unit.place, joined.segments)
 
 

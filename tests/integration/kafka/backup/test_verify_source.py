@@ -18,7 +18,7 @@ from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.brokers import WireFetchConnection
 from logkeep.kafka.verify.compare_task import CompareUnit, LivePiece, compare_with
-from logkeep.kafka.verify.records import check_records, covered
+from logkeep.kafka.verify.records import check_records, covered_segments
 from logkeep.kafka.verify.source import SourceCheck
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
@@ -326,7 +326,7 @@ def test_connections_that_break_cost_nothing(kafka: EmbeddedKafka, topics: Matri
     done = source.archive.back_up(topic, segment_bytes=5000).entry.id
     brokers, manifest = _FragileBrokers("127.0.0.1", kafka.port), source.archive.manifest(done)
     segments = iter(source.archive.segments(done)[manifest.cut[0].log])
-    pieces = [LivePiece(p, brokers.topic_id(topic), 0) for p in covered("prod", manifest, segments)]
+    pieces = [LivePiece(p, brokers.topic_id(topic), 0) for p in covered_segments("prod", manifest, segments)]
     unit = CompareUnit(source.archive.place.store, brokers, 1, pieces, FetchLimits(max_bytes=1000, max_wait_ms=100))
     waited: list[float] = []
     result = compare_with(unit, lambda _: None, waited.append)

@@ -14,8 +14,8 @@ from logkeep.kafka.restore.facts.permissions import (
     Right,
     RightsFound,
     RightsWanted,
-    denied,
     find_rights,
+    missing_rights_error,
     principal_of,
     rights_findings,
 )
@@ -67,7 +67,7 @@ def test_the_command_that_is_offered_mends_it(secured: SecuredKafka) -> None:
         assert {r.operation for r in found.unknown} == {"DESCRIBE_CONFIGS", "IDEMPOTENT_WRITE"}
         principal = principal_of(alice.settings)
         (missing,) = [f for f in rights_findings(found, principal) if f.code == "right-missing"]
-        error = denied(found, principal)
+        error = missing_rights_error(found, principal)
         assert error is not None
         assert error.remedy == missing.remedy
         _, *arguments = shlex.split(missing.remedy)

@@ -10,7 +10,7 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.kafka.batches import CODEC_MASK, CONTROL, TRANSACTIONAL, walk
-from logkeep.kafka.backup.claims import join
+from logkeep.kafka.backup.claims import join_claims
 from logkeep.kafka.backup.copy.copy_task import copy_ranges
 from logkeep.kafka.backup.units import CopyRange, CopyResult
 from logkeep.kafka.client.connection import Connection
@@ -64,7 +64,7 @@ def _all_ranges(matrix: Matrix, brokers: PlainBrokers) -> list[CopyRange]:
 
 
 def _compare(kafka: EmbeddedKafka, place: SourceRef, ranges: list[CopyRange], results: list[CopyResult]) -> None:
-    joined = {one.log: one for one in join(results)}
+    joined = {one.log: one for one in join_claims(results)}
     for wanted in ranges:
         one = joined[wanted.log]
         assert (one.gaps, one.span) == ((), Range(wanted.lo, wanted.hi))

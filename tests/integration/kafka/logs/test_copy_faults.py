@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import ClusterUnreachable, SourceDamaged, StoreFull
-from logkeep.kafka.backup.claims import join
+from logkeep.kafka.backup.claims import join_claims
 from logkeep.kafka.backup.copy.copy_task import copy_ranges, copy_with
 from logkeep.kafka.backup.units import CopyOutcome, CopyRange, RangeResult, result_of
 from logkeep.kafka.logs.leader_epochs import Gap
@@ -90,7 +90,7 @@ def test_retention_leaves_a_gap_with_exact_offsets(
     first = int.from_bytes(kept[0][:8], "big")
     assert first < 205, "the log start should lie inside a batch"
     assert result.ranges[0].gaps == (Gap(0, first),)
-    (joined,) = join([result])
+    (joined,) = join_claims([result])
     assert joined.gaps == (Range(0, first),)
     assert archived(place, joined.segments) == kept
 

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.compare.digest import Digest
-from logkeep.kafka.backup.claims import Joined, join
+from logkeep.kafka.backup.claims import Joined, join_claims
 from logkeep.kafka.backup.copy.copy_task import copy_ranges
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.brokers import SettingsBrokers
@@ -107,7 +107,7 @@ def source(kafka: EmbeddedKafka, brokers: PlainBrokers, topics: Matrix, place: S
 
 def _archive(brokers: PlainBrokers, place: SourceRef, topic: str) -> Joined:
     wanted = whole_range(brokers, topic, 0)
-    (one,) = join([copy_ranges(unit_of("u", place, brokers, [wanted]), lambda _: None)])
+    (one,) = join_claims([copy_ranges(unit_of("u", place, brokers, [wanted]), lambda _: None)])
     return one
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.records import RecordColumns, decode
-from logkeep.kafka.backup.claims import join
+from logkeep.kafka.backup.claims import join_claims
 from logkeep.kafka.backup.copy.copy_task import copy_ranges
 from logkeep.kafka.restore.facts.survey_task import Cut, RestoreSurveyUnit, SurveyLog, survey
 from logkeep.repository.chain.commits import SourceRef
@@ -29,7 +29,7 @@ def test_a_point_in_time_is_the_brokers_own(
     ranges = [whole_range(brokers, topic, 0) for topic in shapes]
     result = copy_ranges(unit_of("u", place, brokers, ranges, segment_bytes=segment_bytes), lambda _: None)
     looked = 0
-    for one, wanted in zip(sorted(join([result]), key=lambda j: shapes.index(j.log.name)), ranges, strict=True):
+    for one, wanted in zip(sorted(join_claims([result]), key=lambda j: shapes.index(j.log.name)), ranges, strict=True):
         known = [t for t in _times(b"".join(archived(place, one.segments))) if t >= 0]
         chosen = random.Random(7).sample(known, min(len(known), 12))
         moments = sorted({0, known[-1] + 1, *(t + more for t in chosen for more in (0, 1))})

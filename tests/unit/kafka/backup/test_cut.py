@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 import pytest
 
 from logkeep.kafka.admin.offsets import LogBounds, ProducerState
-from logkeep.kafka.backup.cut import Clamped, OpenStates, SettledCut, clamp, classify, open_at_cut, settle, torn
+from logkeep.kafka.backup.cut import (
+    Clamped,
+    OpenStates,
+    SettledCut,
+    clamp_commits,
+    classify,
+    logs_to_settle,
+    open_at_cut,
+    settle,
+)
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import OpenTransaction
 from tests.support.kafka.cluster_values import bounds
@@ -98,7 +107,7 @@ def test_what_the_coordinator_calls_ongoing_stays_open() -> None:
 
 
 def test_only_logs_with_something_undecided_can_be_torn() -> None:
-    assert torn({A: bounds(0, 10, stable=10), B: bounds(0, 10, stable=9)}) == [B]
+    assert logs_to_settle({A: bounds(0, 10, stable=10), B: bounds(0, 10, stable=9)}) == [B]
 
 
 def test_quiet_logs_cost_no_question() -> None:
@@ -218,13 +227,13 @@ def test_every_log_settles_by_itself() -> None:
 
 @pytest.mark.parametrize(("committed", "recorded"), [(0, 0), (9, 9), (10, 10), (11, 10), (2**62, 10)])
 def test_no_position_stands_behind_the_cut(committed: int, recorded: int) -> None:
-    kept, clamped = clamp("g", {A: committed}, {A: bounds(3, 10)})
+    kept, clamped = clamp_commits("g", {A: committed}, {A: bounds(3, 10)})
     assert kept == {A: recorded}
     assert clamped == ([Clamped("g", A, committed, recorded)] if committed != recorded else [])
 
 
 def test_positions_in_logs_that_are_not_archived_stay_as_they_are() -> None:
-    assert clamp("g", {B: 77}, {A: bounds(0, 10)}) == ({B: 77}, [])
+    assert clamp_commits("g", {B: 77}, {A: bounds(0, 10)}) == ({B: 77}, [])
 
 
 def test_one_that_nobody_calls_ongoing_and_that_gets_no_marker_is_named() -> None:

@@ -10,7 +10,6 @@ from logkeep.kafka.backup.assemble import Assembled
 from logkeep.kafka.backup.deletion_proof import (
     JudgedLog,
     KnownLogs,
-    dense,
     judge_logs,
     proof_findings,
     with_later_cuts,
@@ -20,6 +19,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.read_times import ReadTimes, all_times, times_between
 from logkeep.kafka.record.deletion_times import CleanupRule, DeletionTimes, cleanup_rule, least_left_s, margin_ms
 from logkeep.kafka.record.documents import ArchivedReach, PartitionRecord
+from logkeep.kafka.record.unproven_deletions import is_dense
 from logkeep.model.clock_time import ClockName, ClockTime
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
@@ -105,10 +105,10 @@ def test_offsets_that_are_all_there_need_no_times() -> None:
 
 
 def test_a_row_is_dense_only_if_nothing_is_missing_between_its_first_record_and_its_end() -> None:
-    assert dense([_segment(10, 20, 12, first=8)]), "the log start lies inside a batch"
-    assert not dense([_segment(10, 20, 10, first=8)])
-    assert not dense([_segment(10, 20, 8, first=12)])
-    assert not dense([Segment.without_object(LOG, 10, 20, "0" * 16)])
+    assert is_dense(_segment(10, 20, 12, first=8)), "the log start lies inside a batch"
+    assert not is_dense(_segment(10, 20, 10, first=8))
+    assert not is_dense(_segment(10, 20, 8, first=12))
+    assert not is_dense(Segment.without_object(LOG, 10, 20, "0" * 16))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from logkeep.errors import ClusterNotReady
 from logkeep.kafka.client.fetch import FetchLimits
-from logkeep.kafka.client.rate_limit import BURST_S, LEAST_REPLY_BYTES, FetchRate, RateLimiter, paced, share
+from logkeep.kafka.client.rate_limit import (
+    BURST_S,
+    LEAST_REPLY_BYTES,
+    FetchRate,
+    RateLimiter,
+    share,
+    with_short_replies,
+)
 
 
 class Clock:
@@ -29,7 +36,7 @@ def test_what_was_received_never_outruns_the_rate(replies: list[tuple[int, float
     clock, rate, received = Clock(), 1_000_000, 0
     rate_limit = RateLimiter(rate, clock.pause, clock)
     for size, took_s in replies:
-        rate_limit.before_asking(1)
+        rate_limit.wait_to_send(1)
         assert received <= rate * (clock.now_s - 1000 + BURST_S) + 1
         clock.now_s += took_s
         rate_limit.received(1, size, 0)
@@ -40,9 +47,9 @@ def test_a_steady_stream_is_paced_exactly() -> None:
     clock = Clock()
     rate_limit = RateLimiter(1_000_000, clock.pause, clock)
     for _ in range(10):
-        rate_limit.before_asking(1)
+        rate_limit.wait_to_send(1)
         rate_limit.received(1, 500_000, 0)
-    rate_limit.before_asking(1)
+    rate_limit.wait_to_send(1)
     assert sum(clock.pauses) == pytest.approx(10 * 0.5 - BURST_S)
 
 
@@ -50,9 +57,9 @@ def test_the_rate_is_one_for_all_brokers_and_a_throttle_is_one_brokers() -> None
     clock = Clock()
     rate_limit = RateLimiter(1_000_000, clock.pause, clock)
     rate_limit.received(1, 1_250_000, 7000)
-    rate_limit.before_asking(2)
+    rate_limit.wait_to_send(2)
     assert clock.pauses == [1.0]
-    rate_limit.before_asking(1)
+    rate_limit.wait_to_send(1)
     assert clock.pauses == [1.0, 6.0]
 
 
@@ -61,7 +68,7 @@ def test_time_that_passed_anyway_is_not_waited_again() -> None:
     rate_limit = RateLimiter(0, clock.pause, clock)
     rate_limit.received(1, 10**9, 2000)
     clock.now_s += 3
-    rate_limit.before_asking(1)
+    rate_limit.wait_to_send(1)
     assert clock.pauses == []
 
 
@@ -84,4 +91,4 @@ def test_tasks_share_a_limit(limit: int | None, tasks: int, each: int) -> None:
     ("rate", "reply"), [(0, 8 << 20), (1, LEAST_REPLY_BYTES), (1_000_000, 1_000_000), (10**9, 8 << 20)]
 )
 def test_replies_fit_the_rate(rate: int, reply: int) -> None:
-    assert paced(FetchLimits(bytes_per_s=rate)).max_bytes == reply
+    assert with_short_replies(FetchLimits(bytes_per_s=rate)).max_bytes == reply

@@ -66,10 +66,10 @@ def test_a_step_is_repeated_while_its_failure_is_temporary() -> None:
             raise left.pop()
         return "done"
 
-    assert backoff.insist(step) == "done"
+    assert backoff.repeat(step) == "done"
     assert clock.now_s > 0
     with pytest.raises(ZeroDivisionError):
-        backoff.insist(lambda: 1 // 0)
+        backoff.repeat(lambda: 1 // 0)
 
 
 def test_progress_starts_the_count_again() -> None:

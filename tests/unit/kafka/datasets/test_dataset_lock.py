@@ -17,7 +17,7 @@ from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.dataset_upkeep.segments import segments_of
 from logkeep.kafka.dataset_upkeep.verify import missing_records
 from logkeep.kafka.datasets import held_journal
-from logkeep.kafka.datasets.dataset_lock import locked
+from logkeep.kafka.datasets.dataset_lock import lock_dataset
 from logkeep.kafka.datasets.documents import read_document
 from logkeep.kafka.datasets.follow import retry_cures
 from logkeep.kafka.datasets.formats import DatasetOptions
@@ -108,7 +108,7 @@ def refused(form: str, store: Store, elsewhere: Elsewhere, tried: list[str]) -> 
 
 
 def taken_over(store: Store, now_s: list[float]) -> None:
-    with locked(DatasetTarget(store)):  # of this process, so at once
+    with lock_dataset(DatasetTarget(store)):  # of this process, so at once
         now_s[0] += TAKEN_OVER_AFTER_S
 
 
@@ -320,7 +320,7 @@ def test_a_renewal_without_a_reply_is_not_taken_for_that_of_another_run() -> Non
 def test_the_journal_of_another_run_is_not_caught_up_with() -> None:
     store = MemoryStore()
     journal = _held(store)
-    with locked(DatasetTarget(store)):
+    with lock_dataset(DatasetTarget(store)):
         assert not journal.renew()
         with pytest.raises(Locked):
             journal.check()
@@ -332,9 +332,9 @@ def test_a_clock_that_is_removed_meanwhile_means_that_the_owner_is_alive() -> No
     _held(store, "elsewhere")
     now[0] += timedelta(days=1)
     removed = before_call(store, lambda: store.delete(CLOCK), CLOCK, "head")
-    with pytest.raises(Locked, match="on elsewhere writes this dataset"), locked(DatasetTarget(removed)):
+    with pytest.raises(Locked, match="on elsewhere writes this dataset"), lock_dataset(DatasetTarget(removed)):
         pass
-    with locked(DatasetTarget(store)):
+    with lock_dataset(DatasetTarget(store)):
         pass
 
 
@@ -343,7 +343,10 @@ def test_a_task_of_a_run_that_was_taken_over_removes_nothing() -> None:
     store, name = begun(FORMS[0]), "o/segment_partition_000_from_offset_0000000004_index"
 
     def overtaken() -> None:
-        with locked(DatasetTarget(store)) as held, locked(DatasetTarget(store)) as other:  # of this process, so at once
+        with (
+            lock_dataset(DatasetTarget(store)) as held,
+            lock_dataset(DatasetTarget(store)) as other,  # of this process, so at once
+        ):
             other.files.put(name, b"\x01")
             KafkaBackupV1().writer(held.files, LOG, DatasetOptions(1))
 

@@ -10,7 +10,7 @@ import pytest
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import FormatTooNew, Locked, TargetUnsafe, UsageError
 from logkeep.kafka.dataset_upkeep.read_back import read_back
-from logkeep.kafka.datasets.dataset_lock import locked
+from logkeep.kafka.datasets.dataset_lock import lock_dataset
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportOptions
 from logkeep.kafka.datasets.sources.export_sources import BackupSource
@@ -142,7 +142,7 @@ def test_what_a_killed_run_did_not_list_is_listed_although_nothing_is_new(
 def test_two_runs_at_once(source: CompactedSource, dataset: Datasets) -> None:
     source.back_up()
     dataset.of_backup(source.place)
-    with locked(dataset.task().target), pytest.raises(Locked):
+    with lock_dataset(dataset.task().target), pytest.raises(Locked):
         dataset.of_backup(source.place)
 
 

@@ -17,7 +17,7 @@ from logkeep.kafka.datasets.plan import (
     same_history,
 )
 from logkeep.kafka.datasets.target import DatasetTarget
-from logkeep.kafka.datasets.units import UNIT_BYTES, bundled
+from logkeep.kafka.datasets.units import UNIT_BYTES, divide_into_units
 from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, ExportedLog, LogToExport
 from logkeep.kafka.logs.read_times import ReadTimes
 from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, NotedLog
@@ -201,4 +201,4 @@ def test_units_have_logs_of_one_broker_and_are_not_too_large() -> None:
         return LogToExport(ExportableLog(DatasetLog("t", number), ID, 0, 10, size, broker), 0, joined=False)
 
     some = [log(0, 10, 1), log(1, 10, 2), log(2, 10, 1), log(3, UNIT_BYTES, 1), log(4, UNIT_BYTES, 1)]
-    assert [[p.log.partition for p in unit] for unit in bundled(some)] == [[0, 2], [3], [4], [1]]
+    assert [[p.log.partition for p in unit] for unit in divide_into_units(some)] == [[0, 2], [3], [4], [1]]

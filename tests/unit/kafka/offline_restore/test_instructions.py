@@ -39,7 +39,7 @@ Restore of backup 20261116050000 of prod into the files of broker 1.
 
        logkeep kafka restore 20261116050000 --source prod --to-log-dirs /var/lib/kafka/a,/var/lib/kafka/b
 
-4. Start the broker. It makes its indexes anew: one ERROR line for each segment, about a missing index file, is normal:
+4. Start the broker. It rebuilds its indexes: one ERROR line for each segment, about a missing index file, is normal:
 
        kafka-server-start.sh -daemon server.properties
 
@@ -51,13 +51,13 @@ Restore of backup 20261116050000 of prod into the files of broker 1.
    orders:0 from 0 to 1300
    orders:1 from 17 to 900
 
-6. When all is as it should be, set the topics' own configs. From then on retention and compaction work again, \
-and what is older than the retention allows goes:
+6. When the offsets are right, set the topics' own configs. From then on retention and compaction work again, \
+and records that are older than the retention are deleted:
 
        kafka-configs.sh --bootstrap-server "$BROKERS" --alter --entity-type topics --entity-name orders \
 --delete-config cleanup.policy,retention.ms,retention.bytes
 
-7. Set the groups; offsets are the old ones, so every group goes on where it was:
+7. Set the groups. The logs have the offsets of the source, so every group continues where it was:
 
        logkeep kafka groups restore --backup 20261116050000 --source prod --bootstrap-servers "$BROKERS"
 """

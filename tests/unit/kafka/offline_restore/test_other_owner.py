@@ -43,7 +43,7 @@ def test_every_file_belongs_to_the_broker(backed: Backed, root: Path) -> None:
 def test_a_directory_that_is_exchanged_for_a_link_is_neither_filled_nor_given_away(
     backed: Backed, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prey, real = victim(tmp_path / "victim"), staging.put
+    prey, real = victim(tmp_path / "victim"), staging.put_file
 
     def exchanged(staged: Any, *more: Any, **named: Any) -> None:
         path = Path(getattr(staged, "path", staged))
@@ -51,7 +51,7 @@ def test_a_directory_that_is_exchanged_for_a_link_is_neither_filled_nor_given_aw
         path.symlink_to(prey)
         real(staged, *more, **named)
 
-    monkeypatch.setattr(staging, "put", exchanged)
+    monkeypatch.setattr(staging, "put_file", exchanged)
     with pytest.raises(LogkeepError):
         offline(backed.place, backed.backup, [root])
     assert untouched(prey)

@@ -10,7 +10,7 @@ from logkeep.directories.folder import Folder, open_folder
 from logkeep.kafka.offline_restore import task
 from logkeep.kafka.offline_restore.ownership_note import NOTE, OwnershipNote, RestoredFrom, encoded, read_note
 from logkeep.kafka.offline_restore.proof import prove
-from logkeep.kafka.offline_restore.staging import put
+from logkeep.kafka.offline_restore.staging import put_file
 from logkeep.kafka.offline_restore.values import OfflineReport
 from logkeep.model.segments import Collection, LogName
 from tests.support.kafka.broker_disks import flip
@@ -63,10 +63,10 @@ def test_a_disk_that_changes_what_was_written(backed: Backed, root: Path, monkey
     """Between the last write and the proof a bit turns over: the old directory stays."""
 
     def rotting(staged: Folder, name: str, data: bytes, like: os.stat_result) -> None:
-        put(staged, name, data, like)
+        put_file(staged, name, data, like)
         flip(staged.path / FILE, 65)
 
-    monkeypatch.setattr(task, "put", rotting)
+    monkeypatch.setattr(task, "put_file", rotting)
     before = tree(root)
     report = offline(backed.place, backed.backup, [root])
     assert "do not read back" in report.logs[0].problem

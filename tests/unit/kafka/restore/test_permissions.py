@@ -6,7 +6,7 @@ from logkeep.kafka.restore.facts.permissions import (
     RightsFound,
     RightsWanted,
     compare_rights,
-    denied,
+    missing_rights_error,
     rights_findings,
 )
 
@@ -83,9 +83,9 @@ def test_what_to_grant_is_said() -> None:
     assert first.remedy == command
     assert second.remedy.endswith("--operation Alter --cluster")
     assert (third.code, third.where) == ("right-unknown", "group g")
-    error = denied(found, "User:eve")
+    error = missing_rights_error(found, "User:eve")
     assert error is not None
     assert error.exit_code == 52
     assert error.what == "this user lacks DESCRIBE_CONFIGS, WRITE on topic a; ALTER on the cluster"
     assert command in error.remedy
-    assert denied(_NOTHING, "User:eve") is None
+    assert missing_rights_error(_NOTHING, "User:eve") is None

@@ -7,7 +7,7 @@ import pytest
 from logkeep.kafka.backup.assemble import earlier_results
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.scan_results import ReplicaScan
-from logkeep.kafka.salvage.replicas import choose
+from logkeep.kafka.salvage.replicas import merge_replicas
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
 from logkeep.repository.backups.journal import receipts
@@ -97,5 +97,5 @@ def test_a_file_that_no_disk_has_is_told(tmp_path: Path) -> None:
 
 def test_in_a_topic_that_is_not_compacted_it_is_a_gap() -> None:
     scan = ReplicaScan(directory="d", node=1, start=0, end=150, holes=((50, 100),))
-    assert choose([scan], compacted=False).gaps == (Range(50, 100),)
-    assert choose([scan], compacted=True).gaps == ()
+    assert merge_replicas([scan], compacted=False).gaps == (Range(50, 100),)
+    assert merge_replicas([scan], compacted=True).gaps == ()

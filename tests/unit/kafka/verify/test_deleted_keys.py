@@ -10,8 +10,9 @@ from logkeep.formats.compare.log_compare import LogComparison
 from logkeep.kafka.deletions.returning_task import KeysFound, ReturningKey
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import PartitionRecord
-from logkeep.kafka.verify.compare_task import NOT_COMPARED, compared_pieces
+from logkeep.kafka.verify.compare_task import compared_pieces
 from logkeep.kafka.verify.deleted_keys import deleted_before_cut, findings_of
+from logkeep.kafka.verify.findings import NOT_COMPARED
 from logkeep.kafka.verify.records import SegmentRange
 from logkeep.model.clock_time import ClockName, ClockTime
 from logkeep.model.findings import Severity

@@ -38,7 +38,7 @@ from logkeep.kafka.restore.group_records import GroupRecordsCheck
 from logkeep.kafka.restore.groups_run import GroupsTask
 from logkeep.kafka.restore.plan.groups import GroupsPlan, rows_of
 from logkeep.kafka.restore.plan.past_groups import PastGroups, past_groups
-from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
+from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, select_logs
 from logkeep.reports.backups import read_source
 from logkeep.reports.restores import choose_restore
 from logkeep.repository.chain.commits import SourceRef
@@ -224,7 +224,7 @@ def _deleted_offsets(run: Run, place: SourceRef) -> Mapping[PositionKey, GroupPo
 def _chosen_logs(run: Run, view: KafkaBackupView) -> SelectedLogs:
     configured = not run.settings.typed(TOPICS)
     choice = RestoreSelection(include=run[TOPICS], exclude=run[EXCLUDE], renames=run[RENAME], configured=configured)
-    return choose(view.record, view.manifest.cut, choice)
+    return select_logs(view.record, view.manifest.cut, choice)
 
 
 def _plan_report(

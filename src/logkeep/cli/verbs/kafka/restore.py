@@ -70,7 +70,8 @@ from logkeep.config.options import (
 from logkeep.errors import Interrupted, LogkeepError, TargetUnsafe, UsageError, VerificationFailed
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
-from logkeep.kafka.record.backup_view import KIND, KafkaBackupView, view_backup
+from logkeep.kafka.record.backup_view import KafkaBackupView, view_backup
+from logkeep.kafka.record.documents import KIND
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.plan.torn_transactions import TORN_CODES

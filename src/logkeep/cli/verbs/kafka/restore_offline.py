@@ -36,7 +36,7 @@ from logkeep.kafka.offline_restore.values import (
 )
 from logkeep.kafka.record.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.plan.refusals import refuse_damage, refuse_nothing_before
-from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
+from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, select_logs
 from logkeep.kafka.restore.plan.torn_transactions import torn_findings
 from logkeep.kafka.restore.prepare import survey_logs
 from logkeep.kafka.restore.transaction_check import compare_transactions
@@ -71,7 +71,7 @@ def _offline_options(run: Run, place: SourceRef, entry: BackupEntry) -> OfflineR
         configured=not run.settings.typed(TOPICS),
     )  # fmt: skip
     roots, view = log_dirs(named), view_backup(place, entry)
-    chosen = choose(view.record, view.manifest.cut, choice)
+    chosen = select_logs(view.record, view.manifest.cut, choice)
     ends = _ends(run, view, chosen)
     return OfflineRestoreOptions(
         backup=BackupId(entry.id),

@@ -48,13 +48,13 @@ class ClassArchive:
             os.utime(self.file)
 
     def keep(self) -> None:
-        """After a normal exit of the JVM: rename the recorded file, if there is one."""
+        """Rename the recorded file, if there is one: after a normal exit of the JVM."""
         if self.recording.exists():
             self.recording.replace(self.file)
             self._remove_unused(time.time())
 
     def drop(self) -> None:
-        """After any other exit: remove the recorded file."""
+        """Remove the recorded file: after any other exit."""
         self.recording.unlink(missing_ok=True)
 
     def distrust(self) -> None:

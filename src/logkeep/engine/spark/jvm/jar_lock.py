@@ -39,7 +39,7 @@ def render_lock(sets: Mapping[str, Pins]) -> str:
 
 
 def differences(pins: Pins, found: Pins) -> list[str]:
-    """What is not as pinned. Pure."""
+    """How the jars that were found differ from the pinned ones, in words. Pure."""
     return [
         *(f"{jar} has another content" for jar in sorted(pins.keys() & found.keys()) if pins[jar] != found[jar]),
         *(f"{jar} is missing" for jar in sorted(pins.keys() - found.keys())),

@@ -11,7 +11,7 @@ _PROC = Path("/proc")
 
 
 class RunningProcess(NamedTuple):
-    """A process; its start time distinguishes it from a later one with the same id."""
+    """A process, identified by its id and its start time: ids are used again."""
 
     pid: int
     parent: int

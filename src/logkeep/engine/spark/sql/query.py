@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _OURS = re.compile(r"logkeep-outcome:([A-Za-z0-9+/=]+)")
 """One of our errors, encoded in the text of Spark's error."""
 _SHOWN = re.compile(r"^(?:logkeep\.errors\.)(\w+): (.*)\n(?:remedy: (.*))?", re.M)
-"""The same as a data source raises it: in clear, for people."""
+"""One of our errors as a data source raises it: as text for people."""
 _NOISY = "SQLQueryContextLogger"
 """pyspark logs each wrong query here, with a hundred lines of Java, to standard error."""
 _SCAN = "RelationV2["
@@ -44,7 +44,7 @@ class ResultSink(Protocol):
     def begin(self, schema: "pa.Schema") -> None: ...
 
     def batch(self, rows: "pa.RecordBatch") -> bool:
-        """Whether more rows are wanted."""
+        """Take some rows; returns whether more rows are wanted."""
 
     def end(self) -> None: ...
 
@@ -53,11 +53,11 @@ class ResultSink(Protocol):
 class Query:
     sql: str
     tables: Mapping[str, QueryTable]
-    """By the names that they have in the query."""
+    """The tables, by the names that they have in the query."""
     most: int | None
     """Maximum number of rows of the result; None: all, for a sink."""
     sink: ResultSink | None = None
-    """Gets the rows as they arrive; the result then has none."""
+    """Gets the rows as they arrive; the result then has no rows."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class QueryResult:
 
 
 def run_query(session: EngineSession, query: Query, group: str, given: Collection[str] = ()) -> QueryResult:
-    """`given`: settings that the user chose; they are not changed."""
+    """Run a query in a session. `given`: settings that the user chose, which are not changed."""
     logging.getLogger(_NOISY).disabled = True
     spark = session.spark
     for name, value in _PLANS.items():

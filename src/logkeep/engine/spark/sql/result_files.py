@@ -18,12 +18,13 @@ import pyarrow.parquet as pq
 from logkeep.errors import UsageError
 
 Write = Callable[[bytes], bool]
-"""Writes some bytes; whether more are wanted."""
+"""Writes some bytes; returns whether more are wanted."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """As `to_pylist`; a time that Python cannot hold is a text with its microseconds since 1970."""
+    """The values of a column, as `to_pylist` returns them; but a time that Python cannot hold becomes a text with its
+    microseconds since 1970."""
     if not pa.types.is_timestamp(column.type):
         values: list[Any] = column.to_pylist()
         return values
@@ -53,7 +54,7 @@ def plain(value: Any) -> Any:
 
 
 def _as_text(value: Any) -> str:
-    """Dates and decimals as they are written everywhere."""
+    """Dates and decimals in their usual notation."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, datetime):

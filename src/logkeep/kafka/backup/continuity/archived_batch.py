@@ -62,7 +62,7 @@ def _from_object(place: SourceRef, row: Segment, offset: int) -> bytes | None:
 
 
 def _by_walking(stored: StoredLog, row: Segment, offset: int) -> bytes | None:
-    """Without an index every batch is read."""
+    """The batch, found by reading every batch of the object: there is no index."""
     pieces, last = LogPieces(), None
     for piece in stored.pieces():
         for buffer, batches in pieces.take(piece):

@@ -1,4 +1,4 @@
-"""Whether the cluster's logs still continue what is archived of them, by leader epochs. Pure, but for one question.
+"""Whether the cluster's logs still continue what is archived of them, by leader epochs. Pure; `ask` is an argument.
 
 A log that lost its end in an unclean election may have been filled again to the very same length: offsets alone do not
 show that. The leader epoch of an archived batch does: two logs with a batch of the same epoch at the same offset are
@@ -13,13 +13,14 @@ import msgspec
 
 from logkeep.kafka.admin.offsets import EpochEnd, LogBounds
 from logkeep.kafka.backup.continuity.past_check import partition_of
-from logkeep.kafka.backup.plan import history_number, history_of, same_topic
+from logkeep.kafka.backup.plan import history_of, same_topic
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import ArchivedReach
+from logkeep.kafka.record.history_names import history_number, topic_id_of
 from logkeep.model.segments import LogName
 
 AskEpochs = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, EpochEnd]]
@@ -40,9 +41,9 @@ class ArchiveProgress:
     """How far the newest history of each log is archived."""
 
     reached: Mapping[TopicPartition, ArchivedReach]
-    """By the last backup; from its beginning, for a history that an interrupted run began since."""
+    """How far the last backup archived each log. A history that an interrupted run began since has only its start."""
     furthest: Mapping[TopicPartition, ArchivedReach]
-    """By the last backup and an interrupted run since."""
+    """How far the last backup and an interrupted run after it archived each log."""
 
 
 def archive_progress(
@@ -82,13 +83,14 @@ def archive_progress(
 def truncated_since(
     base: Mapping[TopicPartition, ArchivedReach], now: ArchiveProgress, begun: Collection[str] = ()
 ) -> list[BrokenLog]:
-    """Logs that lost their end since the last backup, as an interrupted run found; without topics copied anew."""
+    """Logs that lost their end since the last backup, as an interrupted run found. Topics in `begun`, which are copied
+    again as a whole, are left out."""
     return [
         BrokenLog(log, Cause.TRUNCATED, before.history)
         for log, before in sorted(base.items())
         if log.topic not in begun
         and history_number(now.reached[log].history) > history_number(before.history)
-        and now.reached[log].history.partition("-")[0] == before.history.partition("-")[0]
+        and topic_id_of(now.reached[log].history) == topic_id_of(before.history)
     ]
 
 
@@ -138,9 +140,7 @@ def changed_meanwhile(
     ids = {t.name: history_of(t) for t in topics}
     copied = [r for result in results for r in result.ranges if r.outcome is CopyOutcome.COPIED]
     ends = {
-        log: ends
-        for log, ends in _epoch_ends(copied, base).items()
-        if log.history.partition("-")[0] == ids.get(log.name)
+        log: ends for log, ends in _epoch_ends(copied, base).items() if topic_id_of(log.history) == ids.get(log.name)
     }
     lost = {
         log
@@ -181,6 +181,6 @@ def _answers(ends: Mapping[LogName, Mapping[int, int]], ask: AskEpochs) -> Itera
         asked = {log: epochs[-1] for log, epochs in waiting.items()}
         found = ask({partition_of(log): epoch for log, epoch in asked.items()})
         for log, epoch in asked.items():
-            if partition_of(log) in found:  # otherwise it was deleted a moment ago
+            if partition_of(log) in found:  # otherwise it was deleted meanwhile
                 yield log, EpochRun(epoch, -1, ends[log][epoch]), found[partition_of(log)]
         waiting = {log: rest for log, epochs in waiting.items() if (rest := [e for e in epochs[:-1] if e >= 0])}

@@ -61,7 +61,7 @@ _UNREADABLE = FetchedBatch(LeaderBatch(-1, -1, None), readable=False)
 
 def fetch_again(cluster: Cluster, wanted: Wanted, bytes_per_s: int = 0) -> dict[TopicPartition, FetchedBatch]:
     """The batch of each log; without logs whose topic was re-created. Raises TopicMissing, ClusterNotReady, …"""
-    ask = _Asking(cluster, wanted, RateLimiter(bytes_per_s, time.sleep, time.monotonic))
+    ask = _BatchFetcher(cluster, wanted, RateLimiter(bytes_per_s, time.sleep, time.monotonic))
     found: dict[TopicPartition, FetchedBatch] = {}
     left = dict(wanted)
     for _ in range(_ROUNDS):
@@ -77,7 +77,7 @@ def fetch_again(cluster: Cluster, wanted: Wanted, bytes_per_s: int = 0) -> dict[
 
 
 def _outside(cluster: Cluster, wanted: Wanted) -> dict[TopicPartition, FetchedBatch]:
-    """The logs that do not have the offset: they begin after it, or end before it."""
+    """The logs that do not have the offset: they begin after it or end before it, as their leaders report."""
     bounds = log_bounds(cluster, wanted) if wanted else {}
     return {
         log: FetchedBatch(LeaderBatch(found.start, found.high_watermark, None))
@@ -86,7 +86,7 @@ def _outside(cluster: Cluster, wanted: Wanted) -> dict[TopicPartition, FetchedBa
     }
 
 
-def bundled(wanted: Wanted, logs: Sequence[TopicPartition]) -> Iterator[list[TopicPartition]]:
+def divide_into_requests(wanted: Wanted, logs: Sequence[TopicPartition]) -> Iterator[list[TopicPartition]]:
     """Pure: the logs of one leader, as requests of limited size."""
     bundle, size = list[TopicPartition](), 0
     for log in sorted(logs, key=lambda log: (wanted[log].topic_id.bytes, log.partition)):
@@ -100,8 +100,8 @@ def bundled(wanted: Wanted, logs: Sequence[TopicPartition]) -> Iterator[list[Top
         yield bundle
 
 
-class _Asking:
-    """One set of batches, asked for leader by leader."""
+class _BatchFetcher:
+    """Fetches one set of batches, leader by leader."""
 
     def __init__(self, cluster: Cluster, wanted: Wanted, limiter: RateLimiter) -> None:
         self._cluster, self._wanted, self._limiter = cluster, wanted, limiter
@@ -109,9 +109,9 @@ class _Asking:
         self.re_created: set[TopicPartition] = set()
 
     def leader(self, leader: Connection, logs: Sequence[TopicPartition]) -> Iterator[Answer[FetchedBatch | None]]:
-        """One leader's answers. None: it has no batch there, as far as it says."""
+        """One leader's answers. None: it sent no batch, which alone proves nothing."""
         empty = list[TopicPartition]()
-        for bundle in bundled(self._wanted, logs):
+        for bundle in divide_into_requests(self._wanted, logs):
             answers = self._request(leader, bundle)
             empty += [log for log in bundle if _is_empty(answers.get(log))]
             yield from (self._answer(log, found) for log, found in answers.items() if not _is_empty(found))
@@ -131,7 +131,7 @@ class _Asking:
         partitions = [_fetch_of(log, wanted[log]) for log in logs]
         limits = FetchLimits(max_bytes=sum(p.max_bytes for p in partitions), client_id=self._cluster.settings.client_id)
         self._correlation += 1
-        self._limiter.before_asking(broker)
+        self._limiter.wait_to_send(broker)
         leader.send_frame(encode(partitions, limits, self._correlation), fetch_limit(limits.max_bytes))
         data = leader.receive_frame(self._buffer)
         reply = parse(data, self._correlation)
@@ -163,7 +163,7 @@ def _fetch_of(log: TopicPartition, wanted: BatchRequest) -> PartitionFetch:
 
 
 def _is_empty(fetched: FetchedPartition | None) -> bool:
-    """Whether a reply says nothing about the log: no bytes, or the beginning of a batch that did not fit."""
+    """Whether a reply proves nothing about the log: it has no bytes, or the beginning of a batch that did not fit."""
     if fetched is None or not fetched.served:
         return fetched is None or not fetched.error
     walked = walk(fetched.records)

@@ -49,16 +49,17 @@ _TOGETHER = 2_000
 
 @dataclass
 class LogContinuity:
-    """The questions of one run, to one cluster and one source of a repository."""
+    """Compares the logs of one cluster with one source of a repository, for one run."""
 
     cluster: Cluster
     place: SourceRef
     bytes_per_s: int = 0
-    """Limit of what is fetched; 0: none."""
+    """How fast batches may be fetched; 0: no limit."""
     _judged: dict[ArchivedBatch, PastVerdict] = field(default_factory=dict)
 
     def epoch_ends(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
-        """Topics that were deleted since they were listed are left out: the copy will find and report that."""
+        """The ends of epochs, from the leaders. Topics that were deleted since they were listed are left out: the copy
+        will find and report that."""
         try:
             return offset_for_leader_epoch(self.cluster, wanted)
         except TopicMissing:

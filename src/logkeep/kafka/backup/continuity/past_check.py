@@ -1,8 +1,9 @@
 """Whether a log at its leader and its archive have the same past. Pure.
 
-A broker whose disk was put back, a clone of a cluster, a disk snapshot: each continues under the same cluster id, topic
-id and leader epochs, and its epoch borders may be the same as well. So the last archived batch is compared with the
-batch that the leader has at the same last offset. The first row that matches counts:
+A log gets another past when a broker's disk is replaced by an earlier copy of it (a disk snapshot), or when a cluster
+is cloned. Cluster id, topic id and leader epochs are then the same, and the borders of epochs may be the same too. So
+the last archived batch is compared with the batch that the leader has at the same last offset. The first row that
+matches counts:
 
     at the last offset of the archived batch        compacted topic             other topic
     the log starts after it                         REMOVED                     REMOVED
@@ -18,7 +19,8 @@ and none differs, it is the same; if no offset has a record on both sides, nothi
 
 REMOVED: retention took the batch, and leader epochs alone decide. A backup that continues there covers nothing of what
 was archived before. If retention takes it after it was copied in this run, it is UNDECIDED if the leader changed
-meanwhile: a broker whose disk is put back gets a new leader epoch. UNDECIDED is reported, and the log is continued.
+meanwhile: a broker that starts with an earlier disk gets a new leader epoch. UNDECIDED is reported, and the log is
+continued.
 
 Log starts never go back. So a log that begins before the end of an archived gap, or before the start that it had when
 it was archived without a batch, has another past: there is no batch to compare.
@@ -32,13 +34,14 @@ from uuid import UUID
 
 from logkeep.formats.kafka.plain_records import RecordBody
 from logkeep.kafka.admin.offsets import LogBounds
-from logkeep.kafka.backup.claims import join
+from logkeep.kafka.backup.claims import join_claims
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.plan import REMOVED_BEFORE, REMOVED_MEANWHILE, history_of, log_of, same_topic
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord
+from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.model.segments import LogName
 from logkeep.repository.backups.manifest import KnownGap
 
@@ -61,8 +64,9 @@ class LeaderBatch:
     """What a leader has at an offset: the first batch that ends at it or later."""
 
     start: int
-    """Of its log."""
+    """The log start."""
     end: int
+    """The log end."""
     batch: LastBatch | None
     """None: there is no such batch, or one in a format before Kafka 0.11."""
 
@@ -80,7 +84,7 @@ class ArchivedBatch:
 
     @property
     def topic_id(self) -> UUID:
-        return UUID(self.log.history.partition("-")[0])
+        return UUID(topic_id_of(self.log.history))
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,7 @@ def compare_headers(archived: LastBatch, found: LeaderBatch, *, compacted: bool)
 
 
 def compare_bodies(archived: Bodies | None, found: Bodies | None) -> PastVerdict:
-    """None: the records of that side cannot be read."""
+    """Compare the records of two batches. None: the records of that side cannot be read."""
     if archived is None or found is None:
         return PastVerdict.UNDECIDED
     common = archived.keys() & found.keys()
@@ -157,7 +161,7 @@ def compare_bodies(archived: Bodies | None, found: Bodies | None) -> PastVerdict
 
 @dataclass(frozen=True)
 class SeenLog:
-    """A log as the last round of a following run saw it."""
+    """Leader epoch and end of a log in the last round of a run with --follow."""
 
     leader_epoch: int
     end: int
@@ -169,7 +173,7 @@ SeenLogs = Mapping[TopicPartition, SeenLog]
 def trusted_logs(
     seen: SeenLogs, topics: Iterable[Topic], bounds: Mapping[TopicPartition, LogBounds]
 ) -> set[TopicPartition]:
-    """Logs that need not be compared again: the same leader epoch, and no smaller end."""
+    """Logs that need not be compared again: their leader epoch is the same, and their end is not smaller."""
     return {
         log
         for log, epoch in _leader_epochs(topics).items()
@@ -241,7 +245,7 @@ def compare_before_commit(
     now, ranges = list(topics), dict[LogName, list[RangeResult]]()
     ids = {t.name: history_of(t) for t in now}
     for each in (r for result in results for r in result.ranges if r.outcome is CopyOutcome.COPIED):
-        if each.log.history.partition("-")[0] == ids.get(each.log.name) and each.log not in ended:
+        if topic_id_of(each.log.history) == ids.get(each.log.name) and each.log not in ended:
             ranges.setdefault(each.log, []).append(each)
     epochs, then = _leader_epochs(now), _leader_epochs(before.topics if before else ())
     found = list[ToCompare]()
@@ -258,7 +262,7 @@ def _leader_epochs(topics: Iterable[Topic]) -> dict[TopicPartition, int]:
 
 
 def _led_anew(log: LogName, planned: ToCompare, start: int) -> ToCompare:
-    """Of a log whose leader changed: whether a batch is gone that was there when the run was planned."""
+    """A log whose leader changed. It is unproven if a batch is gone that was there when the run was planned."""
     gone = any(each.batch.last_offset < start for each in planned.batches)
     return ToCompare(unproven=frozenset({log} if gone else ()), led_anew=frozenset({log}))
 
@@ -274,15 +278,16 @@ def gap_ends(
     copied, ids = list(results), {t.name: history_of(t) for t in topics}
     logs = {r.log for result in copied for r in result.ranges if r.outcome is CopyOutcome.COPIED} - set(ended)
     found: dict[LogName, int] = {}
-    joined = [(one.log, gap.end) for one in join(copied) for gap in one.gaps]
+    joined = [(one.log, gap.end) for one in join_claims(copied) for gap in one.gaps]
     for log, end in [*joined, *((gap.log, gap.end) for gap in planned)]:
-        if log in logs and log.history.partition("-")[0] == ids.get(log.name):
+        if log in logs and topic_id_of(log.history) == ids.get(log.name):
             found[log] = max(found.get(log, end), end)
     return found
 
 
 def _of_log(log: LogName, tip: ArchivedReach | None, ranges: Collection[RangeResult], start: int) -> ToCompare:
-    """Without batches that retention has removed: nothing is left to compare them with."""
+    """The batches of one log that are compared. Those that retention has removed are left out: the leader has nothing
+    there."""
     batches, unreadable = list[ArchivedBatch](), False
     if tip is not None and tip.history == log.history and tip.last_epoch >= 0:
         batches += [ArchivedBatch(log, tip.last_batch)] if tip.last_batch else []
@@ -296,7 +301,7 @@ def _of_log(log: LogName, tip: ArchivedReach | None, ranges: Collection[RangeRes
 
 
 def _epochs_decrease(ranges: Iterable[RangeResult]) -> bool:
-    """No log has a batch after one with a larger leader epoch: ranges with such batches are of two pasts."""
+    """Whether a batch follows one with a larger leader epoch. No single log has that: the ranges are of two pasts."""
     runs = sorted((run.offset, run.epoch) for each in ranges for run in each.epochs if run.epoch >= 0)
     return any(later < earlier for (_, earlier), (_, later) in pairwise(runs))
 

@@ -17,7 +17,7 @@ from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, St
 from logkeep.kafka.backup.copy.fetch_pipeline import TOGETHER, Pipeline, RangeJob
 from logkeep.kafka.backup.copy.range_state import RangeCopy
 from logkeep.kafka.backup.units import CopyResult, CopyUnit, put_copied
-from logkeep.kafka.client.rate_limit import RateLimiter, paced
+from logkeep.kafka.client.rate_limit import RateLimiter, with_short_replies
 from logkeep.kafka.client.retry import Pause, ProgressBackoff
 from logkeep.kafka.logs.brokers import opened
 from logkeep.kafka.logs.read_times import times_between
@@ -45,7 +45,7 @@ def copy_with(
 ) -> CopyResult:
     """The same with randomness and time as arguments."""
     with opened(unit.brokers) as brokers, _jobs(unit, tokens) as jobs, _space_freed(jobs):
-        unit = replace(unit, limits=paced(unit.limits), brokers=brokers)
+        unit = replace(unit, limits=with_short_replies(unit.limits), brokers=brokers)
         begin = _now(unit)
         backoff, limiter = ProgressBackoff(pause, clock), RateLimiter(unit.limits.bytes_per_s, pause, clock)
         while todo := [job for job in jobs if job.copy.outcome is None]:
@@ -61,7 +61,7 @@ def copy_with(
 
 
 def _now(unit: CopyUnit) -> ClockTime | None:
-    """None if the cluster does not answer: what was copied counts all the same."""
+    """The time by the cluster's clock; None if the cluster does not answer, which does not end the copy."""
     try:
         return unit.brokers.now()
     except ClusterError:
@@ -70,7 +70,7 @@ def _now(unit: CopyUnit) -> ClockTime | None:
 
 @contextmanager
 def _space_freed(jobs: Sequence[RangeJob]) -> Iterator[None]:
-    """In a full store, delete what this attempt has stored: without a receipt no other attempt uses it."""
+    """If the store is full, delete what this attempt has stored: without a receipt no other attempt uses it."""
     try:
         yield
     except StoreFull:

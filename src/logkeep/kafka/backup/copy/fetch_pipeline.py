@@ -1,4 +1,4 @@
-"""Fetches ranges from one broker over two connections in turn: one receives while the last reply is written.
+"""Fetches ranges from one broker over two connections in turn: one receives while the reply of the other is written.
 
 A helper thread works on the bytes where they were received; a connection receives again only when its last reply is
 finished. So nothing is copied, and memory is two replies and one write buffer per partition that is being written.
@@ -142,7 +142,7 @@ class Pipeline:
             self._correlation += 1
             lane.correlation = self._correlation
             wanted = [job.copy.wanted() for job in chosen.values()]
-            self._limiter.before_asking(self._broker)
+            self._limiter.wait_to_send(self._broker)
             lane.connection.send(encode(wanted, self._unit.limits, lane.correlation))
         return list(chosen.values())
 
@@ -153,7 +153,7 @@ class Pipeline:
         return [(job, fetched) for job, fetched in answers if job is not None]
 
     def _take_served(self, known: Sequence[tuple[RangeJob, FetchedPartition]]) -> list[_Piece]:
-        """Move every range that got bytes. Does not raise errors that a retry can cure."""
+        """Advance every range that got bytes. Raises no error that a retry can cure."""
         pieces: list[_Piece] = []
         for job, fetched in known:
             if fetched.served:
@@ -171,9 +171,9 @@ class Pipeline:
                     job.writer.finish(job.copy.claimed_to())
 
     def _leave_slow_followers(self, known: Sequence[tuple[RangeJob, FetchedPartition]]) -> None:
-        """Do not wait for a follower that lags: the leader has what was planned."""
+        """Ask the leader instead of a follower that lags: the leader has what was planned."""
         for job, _ in known:
-            if job.copy.outruns_follower:
+            if job.copy.follower_lags:
                 self._to_leader(job)
 
     def _to_leader(self, job: RangeJob) -> None:

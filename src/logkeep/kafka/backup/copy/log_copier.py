@@ -1,4 +1,4 @@
-"""Copies the logs of a plan in tasks, and once more each log that lost its end meanwhile."""
+"""Copies the logs of a plan in tasks, and copies each log that lost its end meanwhile a second time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -47,7 +47,7 @@ class LogCopier:
     def copy(
         self, ongoing: OngoingBackup, prepared: PreparedBackup, earlier: Sequence[CopyResult], engine: Engine
     ) -> CopiedLogs:
-        """Copy, and copy once more each log that turned out not to be the planned one."""
+        """Copy all logs, and copy each log that turned out not to be the planned one a second time."""
         plan, facts = prepared.plan, prepared.facts
         added = self.copy_units(ongoing.id, ongoing.run, plan, engine)
         results = [*results_in_plan(plan, earlier), *added]
@@ -81,7 +81,7 @@ class LogCopier:
         ]
         ended = {r.log for r in changed}
         others = self.planner.continuity.went_back(gap_ends(results, plan.gaps, topics, ended))
-        doubted = [each for each in results if each.unit not in base.vouched]
+        doubted = [each for each in results if each.unit not in base.compared_units]
         wanted = compare_before_commit(doubted, base.reached, topics, ended | others, facts)
         judged = self.planner.continuity.before_commit(
             wanted, ArchivedRows(self.planner.place, base.entry, results), facts, base.record

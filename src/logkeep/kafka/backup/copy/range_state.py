@@ -74,7 +74,7 @@ class RangeCopy:
         return self.leader.broker if self.follower is None else self.follower
 
     @property
-    def outruns_follower(self) -> bool:
+    def follower_lags(self) -> bool:
         """Whether the follower has lagged for so long that the leader should be asked."""
         return self.outcome is None and self._behind >= _BEHIND_REPLIES
 
@@ -88,7 +88,7 @@ class RangeCopy:
 
     @property
     def state(self) -> tuple[int, CopyOutcome | None]:
-        """Changes with all progress."""
+        """A value that changes with every progress: two equal ones show a stall."""
         return self.offset, self.outcome
 
     @property

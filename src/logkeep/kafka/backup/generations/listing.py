@@ -6,12 +6,12 @@ from enum import StrEnum
 
 from logkeep.errors import UnknownBackup, UsageError
 from logkeep.kafka.backup.assemble import earlier_results
-from logkeep.kafka.backup.generations.plan import history_name, new_catch_up
+from logkeep.kafka.backup.generations.plan import new_catch_up
 from logkeep.kafka.backup.generations.round import commit_generations
-from logkeep.kafka.backup.plan import history_number
 from logkeep.kafka.client.topology import is_internal
 from logkeep.kafka.record.deletion_times import compacted_topics_of
 from logkeep.kafka.record.documents import ClusterRecord
+from logkeep.kafka.record.history_names import history_name, history_number
 from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.topic_selection import TopicFilter
 from logkeep.model.ranges import Range
@@ -50,7 +50,8 @@ class Generation:
 
 
 def newest_record(place: SourceRef, folded: Folded) -> tuple[Manifest, ClusterRecord]:
-    """Of the newest backup. Raises UnknownBackup if there is none, UsageError if it is none of a Kafka cluster."""
+    """Manifest and record of the newest backup. Raises UnknownBackup if there is none, UsageError if it is none of a
+    Kafka cluster."""
     if not folded.completed:
         raise UnknownBackup("there is no completed backup", subject=place.source, remedy="take one: `kafka backup`")
     manifest = read_manifest(place, folded.completed[-1])
@@ -61,7 +62,7 @@ def newest_record(place: SourceRef, folded: Folded) -> tuple[Manifest, ClusterRe
 
 
 def list_generations(place: SourceRef, folded: Folded, selects: TopicFilter) -> list[Generation]:
-    """By log and number."""
+    """All generations of the selected topics, sorted by log and number."""
     newest, record = newest_record(place, folded)
     topics = {t.name for t in record.topics if selects(t.name, t.internal)}
     open_ones = [c for c in folded.catch_ups or () if c.topic in topics]
@@ -90,7 +91,7 @@ def _archived(
 def _stored_bytes(
     place: SourceRef, folded: Folded, manifests: Iterable[Manifest], ends: Mapping[LogName, int]
 ) -> dict[LogName, int]:
-    """Every object once, however many backups share it; a part is read once."""
+    """Stored bytes by log. Every object counts once, however many backups share it; a part is read once."""
     reader, objects = PartReader(place), dict[str, Segment]()
     seen: set[tuple[str, ...]] = set()
     for manifest in manifests:
@@ -132,7 +133,7 @@ class NewGenerations:
 def plan_new(
     place: SourceRef, folded: Folded, named: Collection[str], selects: TopicFilter, tokens: Iterator[str]
 ) -> NewGenerations:
-    """Raises UsageError if no topic is selected, or none of them is compacted."""
+    """The catch-ups to begin. Raises UsageError if no topic is selected, or if none of them is compacted."""
     manifest, record = newest_record(place, folded)
     chosen = [t.name for t in record.topics if selects(t.name, t.internal)]
     if not chosen:
@@ -172,7 +173,7 @@ def plan_cancel(folded: Folded, named: Collection[str], selects: TopicFilter) ->
 
 
 def cancel(session: Writing, named: Collection[str], selects: TopicFilter) -> tuple[CatchUp, ...]:
-    """End catch-ups: the active copies go on, and what was copied becomes garbage."""
+    """End catch-ups: the active copies stay active, and what the catch-ups copied becomes garbage."""
     found = plan_cancel(session.folded, named, selects)
     ended = tuple(EndedCatchUp(c.token, "cancelled by `kafka generations cancel`") for c in found)
     commit_generations(session, GenerationsAction(ended=ended))

@@ -17,7 +17,6 @@ from logkeep.kafka.backup.plan import (
     UNIT_BYTES,
     Plan,
     PlannedUnit,
-    history_number,
     history_of,
     plan_backup,
     used_numbers,
@@ -26,6 +25,7 @@ from logkeep.kafka.backup.units import CopyResult
 from logkeep.kafka.client.topology import Topic, TopicPartition, is_internal
 from logkeep.kafka.record.deletion_times import cleanup_rule
 from logkeep.kafka.record.documents import ArchivedReach
+from logkeep.kafka.record.history_names import history_name, history_number, topic_id_of
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
 from logkeep.repository.backups.manifest import KnownGap, LogCut
@@ -43,8 +43,8 @@ class GenerationRule:
     length: timedelta | None = None
     """A generation that is older is replaced; None: only where the user begins a new one."""
     share_bytes: int = SHARE_BYTES
-    """What one round copies of catch-ups, about, besides as much as it copies of the active one: a catch-up of a topic
-    that grows fast must come nearer to the end."""
+    """About how much one round copies of catch-ups. As much as it copies of the active generation is added, because a
+    catch-up of a topic that grows fast must come nearer to the end."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class CaughtUp:
 
     catch_up: CatchUp
     results: tuple[CopyResult, ...] = ()
-    """Of units whose objects were read back."""
+    """The results of units whose objects were read back."""
 
     @property
     def history(self) -> str:
@@ -68,12 +68,8 @@ class CaughtUp:
         return frozenset(s.token for each in self.results for s in each.segments)
 
 
-def history_name(topic_id: str, number: int) -> str:
-    return f"{topic_id}-{number}" if number else topic_id
-
-
 def compacted_now(facts: Facts) -> list[Topic]:
-    """Without Kafka's own, which are archived for their history, unless the user named them."""
+    """Compacted topics, without Kafka's own unless the user named them: those are archived for their history."""
     return [
         t
         for t in facts.topics
@@ -87,7 +83,7 @@ def unknown_starts(
 ) -> list[GenerationStart]:
     """Topics whose copies have no age yet. `oldest`: the logs of the oldest kept backup, which are as old as that."""
     known = {(s.topic, s.topic_id) for s in folded.generation_starts or ()}
-    since = {(log.name, log.history.partition("-")[0]) for log in oldest}
+    since = {(log.name, topic_id_of(log.history)) for log in oldest}
     first = folded.completed[0].committed if folded.completed else now
     return [
         GenerationStart(t.name, history_of(t), first if (t.name, history_of(t)) in since else now)
@@ -125,24 +121,21 @@ def due_by_age(
 
 def next_number(folded: Folded, topic: str, topic_id: str, logs: Iterable[LogName]) -> int:
     """Larger than any that this topic ever had: neither rows nor burials of another copy can apply to the new one."""
-    here = [history_number(log.history) for log in logs if _is_of(log, topic, topic_id)]
+    own = (log for log in logs if log.name == topic and topic_id_of(log.history) == topic_id)
+    here = [history_number(log.history) for log in own]
     return max([*here, used_numbers(folded).get((topic, topic_id), 0)]) + 1
-
-
-def _is_of(log: LogName, topic: str, topic_id: str) -> bool:
-    return log.name == topic and log.history.partition("-")[0] == topic_id
 
 
 def new_catch_up(folded: Folded, topic: str, logs: Sequence[LogName], token: str, reason: str) -> BegunCatchUp:
     """`logs`: those of the newest backup."""
-    topic_id = next(log.history.partition("-")[0] for log in logs if log.name == topic)
+    topic_id = next(topic_id_of(log.history) for log in logs if log.name == topic)
     return BegunCatchUp(token, topic, topic_id, next_number(folded, topic, topic_id, logs), reason)
 
 
 def ended_catch_ups(
     catch_ups: Iterable[CatchUp], facts: Facts, reached: Reached, broken: Iterable[BrokenLog]
 ) -> list[EndedCatchUp]:
-    """Those that cannot become active any more. A topic that this run does not select keeps its catch-up."""
+    """The catch-ups that cannot become active any more. A topic that this run does not select keeps its catch-up."""
     lost = {b.log.topic for b in broken}
     found = [(each, _end(each, facts, reached, lost)) for each in catch_ups]
     return [EndedCatchUp(each.token, reason) for each, reason in found if reason]
@@ -180,8 +173,8 @@ def left_to_copy(caught: CaughtUp, facts: Facts, share_bytes: int) -> Plan:
 
 
 def one_share(plan: Plan, share_bytes: int) -> Plan:
-    """Units up to about so many bytes, and at least one. The largest first: what is far behind is not kept waiting by
-    what others append meanwhile."""
+    """The largest units up to about so many bytes, and at least one. So a log that is far behind does not wait while
+    others grow."""
     taken, total = list[PlannedUnit](), 0
     for unit in sorted(plan.units, key=lambda unit: -unit.size_bytes):
         if taken and total + unit.size_bytes > share_bytes:
@@ -202,9 +195,11 @@ def planned_bytes(topic: str, plan: Plan) -> int:
 
 
 def ready_to_switch(left: Sequence[tuple[CaughtUp, int]], share_bytes: int) -> list[CaughtUp]:
-    """In the order in which they began, as long as what is left of them fits into one share together.
+    """The catch-ups that become active: in the order in which they began, as long as all that is left of them together
+    fits into one share.
 
-    `left`: beyond what the round copies anyway. It copies the end of the new generation in place of the active one's.
+    `left`: what is left of each, beyond what the round copies anyway: it copies the end of the new generation in place
+    of the end of the active one.
     """
     ready, total = list[CaughtUp](), 0
     for each, size_bytes in left:
@@ -240,8 +235,8 @@ def with_retention(result: CopyResult, retention_ms: int) -> CopyResult:
 
 
 def gaps_in_cut(gaps: Iterable[KnownGap], cut: Iterable[LogCut], topics: Collection[str]) -> tuple[KnownGap, ...]:
-    """Without gaps of these topics below the log start: retention removed them from the topic too, between two shares
-    of a catch-up."""
+    """The gaps without those of these topics below the log start: between two shares of a catch-up, retention removed
+    these offsets from the topic too."""
     starts = {c.log: c.start for c in cut if c.log.name in topics}
     return tuple(gap for gap in gaps if gap.end > starts.get(gap.log, 0))
 

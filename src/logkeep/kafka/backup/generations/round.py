@@ -198,15 +198,16 @@ class GenerationRound:
 
 
 def oldest_logs(place: SourceRef, folded: Folded) -> list[LogName]:
-    """Of the oldest kept backup."""
+    """The logs of the oldest kept backup."""
     try:
         return [c.log for entry in folded.completed[:1] for c in read_manifest(place, entry).cut]
     except Damaged:
-        return []  # their age is counted from now on
+        return []  # the age of the copies is then counted from now on
 
 
 def commit_generations(session: Writing, action: GenerationsAction) -> None:
-    """Nothing to say is no commit. The feature comes first: an earlier release must not collect what is copied."""
+    """Commit the action, unless it is empty. The feature is required first: an earlier release must not collect what
+    is copied."""
     if action != GenerationsAction():
         require_feature(session.place.store, GENERATIONS)
         session.commit(action)

@@ -40,7 +40,7 @@ class JaasEntry:
 
 
 def parse_jaas(text: str, subject: str) -> JaasEntry:
-    """Raises `ConfigError` for anything but one complete entry of a supported module."""
+    """Parse the entry. Raises `ConfigError` for anything but one complete entry of a supported module."""
     match _tokens(text, subject):
         case [Token(module, False), Token(flag, False), *options, Token(";", True)] if flag.lower() in _FLAGS:
             pass

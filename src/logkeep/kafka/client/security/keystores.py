@@ -1,4 +1,4 @@
-"""Trust and key stores of `ssl.truststore.*` and `ssl.keystore.*`. The content decides on the kind, not the name.
+"""Trust and key stores of `ssl.truststore.*` and `ssl.keystore.*`. Their kind is found from the content, not the name.
 
 Modern keytool writes PKCS12 into files called `.jks`, and Java accepts both, so the first bytes decide. The old JKS
 container is refused; the error shows the command that converts it.
@@ -17,7 +17,7 @@ _DER_SEQUENCE = b"\x30"
 
 
 def trust_store(found: Mapping[str, str], path: Path) -> TrustStore | None:
-    """None: the certificate authorities of this machine."""
+    """The trust store that the properties name; None: the certificate authorities of this machine are used."""
     if found.get("ssl.truststore.certificates"):
         return TrustStore("PEM", text=found["ssl.truststore.certificates"])
     if not found.get("ssl.truststore.location"):
@@ -29,7 +29,7 @@ def trust_store(found: Mapping[str, str], path: Path) -> TrustStore | None:
 
 
 def key_store(found: Mapping[str, str], path: Path) -> KeyStore | None:
-    """None: no client certificate."""
+    """The key store that the properties name; None: no client certificate."""
     key = PropertySecret(path, "ssl.keystore.key") if found.get("ssl.keystore.key") else None
     chain = found.get("ssl.keystore.certificate.chain", "")
     password = _key_password(found, path)

@@ -20,7 +20,7 @@ _NO_SUCH_MECHANISM = 33
 NOT_A_SASL_LISTENER = 34
 """The answer of a PLAINTEXT or SSL listener to SaslHandshake."""
 LEAST_ITERATIONS = 4096
-"""Of SCRAM, as RFC 7677 and Kafka have it. With few iterations a listener finds the password by guessing."""
+"""Fewest SCRAM iterations, as in RFC 7677 and Kafka. With fewer, an eavesdropper finds the password by guessing."""
 Call = Callable[[str, Mapping[str, Any]], Any]
 
 

@@ -1,4 +1,4 @@
-"""TLS contexts that always verify, and error messages for failed handshakes.
+"""TLS contexts that always verify the server, and error messages for failed handshakes.
 
 TLS 1.2 or newer, certificate authority and host name checked; there is no switch to turn that off. PKCS12 stores are
 read by the `cryptography` package. Python's `ssl` reads keys only from files, so the private key is passed to it in a
@@ -29,7 +29,7 @@ class Pems(NamedTuple):
 
 
 def tls_context(settings: ClientSettings) -> ssl.SSLContext:
-    """Raises `TlsFailed` or `ConfigError` if a store cannot be used."""
+    """A context that verifies servers. Raises `TlsFailed` or `ConfigError` if a store cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if settings.trust is None:

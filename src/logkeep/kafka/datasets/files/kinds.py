@@ -23,7 +23,7 @@ class RecordFileWriter(Protocol):
     def begin(self) -> bytes: ...
     def add(self, batch: "pa.RecordBatch") -> bytes: ...
     def pieces(self, batch: "pa.RecordBatch") -> Iterator[bytes | memoryview]:
-        """As `add`, in pieces that are valid until the next call."""
+        """The same bytes as `add`, in pieces that are valid until the next call."""
 
     def end(self) -> bytes: ...
 
@@ -35,13 +35,13 @@ class RecordFileKind(Protocol):
     def name(self) -> str: ...
     @property
     def ending(self) -> str:
-        """Of file names, with its dot."""
+        """The ending of file names, with its dot."""
 
     def schema(self, options: DatasetOptions) -> str:
-        """As `DatasetFormat.schema`."""
+        """See `DatasetFormat.schema`."""
 
     def holds_all(self, options: DatasetOptions) -> bool:
-        """As `DatasetFormat.holds_all`."""
+        """See `DatasetFormat.holds_all`."""
 
     def begin(self, log: DatasetLog, first_offset: int, options: DatasetOptions) -> RecordFileWriter: ...
 
@@ -49,7 +49,8 @@ class RecordFileKind(Protocol):
         """What the file cannot hold, by kind."""
 
     def last_offset(self, file: BinaryIO, log: DatasetLog, first_offset: int) -> int | None:
-        """Of a file of ours, from its end; None if it is another file. Raises Damaged, UsageError."""
+        """The last offset of a file that Logkeep wrote, read from its end; None if another program wrote it. Raises
+        Damaged, UsageError."""
 
     def has_last(self, file: BinaryIO, log: DatasetLog, record: "pa.RecordBatch") -> bool:
         """Whether a file of ours ends with this record, as far as its schema holds it. Raises Damaged, UsageError."""

@@ -32,7 +32,7 @@ def log_of(name: str, ending: str) -> DatasetLog | None:
 
 
 def first_offset_of(name: str, log: DatasetLog, ending: str) -> int | None:
-    """By the name of a file; None if it is no file of this partition."""
+    """The first offset in the name of a file; None if it is no file of this partition."""
     leaf = name.removeprefix(folder(log))
     found = _FILE.fullmatch(leaf.removesuffix(ending)) if leaf.endswith(ending) else None
     return int(found[3]) if found and (found[1], found[2]) == (log.topic, str(log.partition)) else None

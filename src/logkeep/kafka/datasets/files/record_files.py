@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordFiles:
-    """The `DatasetFormat`."""
+    """A `DatasetFormat` for one kind of files."""
 
     kind: RecordFileKind
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LARGEST_OBJECT = 64 << 20
-"""Before compression. In a bucket a file is held in memory until it is complete: its metadata is sent first."""
+"""In a bucket, before compression: a file is held in memory until it is complete, because metadata is sent first."""
 
 
 class FilesWriter:

@@ -17,7 +17,7 @@ from logkeep.repository.backups.manifest import LogCut
 def read_backup(
     view: KafkaBackupView, wanted: ExportSelection, isolation: ScanIsolation
 ) -> tuple[ExportableLogs, BackupRecords]:
-    """Raises UsageError if nothing is selected."""
+    """The selected logs of a backup, and how to read them. Raises UsageError if nothing is selected."""
     selection = ScanSelection(
         patterns=wanted.include, exclude=wanted.exclude, internal=wanted.internal, isolation=isolation
     )

@@ -1,7 +1,6 @@
 """What a cluster has to export: the facts of a backup, with the last stable offset as the end of each log."""
 
 import time
-from collections.abc import Callable
 
 from logkeep.kafka.backup.facts import Facts, gather
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, quotas_of, topics_of
@@ -12,11 +11,9 @@ from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs
 from logkeep.kafka.record.dataset_document import DatasetLog
 
 
-def read_cluster(
-    cluster: Cluster, wanted: ExportSelection, pause: Callable[[float], None] = time.sleep
-) -> ExportableLogs:
-    """Raises UsageError if nothing is selected, and errors of the cluster."""
-    facts = gather(cluster, wanted.include, wanted.exclude, internal=wanted.internal, pause=pause)
+def read_cluster(cluster: Cluster, wanted: ExportSelection) -> ExportableLogs:
+    """The selected logs of a cluster. Raises UsageError if nothing is selected, and errors of the cluster."""
+    facts = gather(cluster, wanted.include, wanted.exclude, internal=wanted.internal, pause=time.sleep)
     return ExportableLogs(
         cluster_id=facts.metadata.cluster_id,
         live=True,

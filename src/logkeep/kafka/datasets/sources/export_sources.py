@@ -35,7 +35,7 @@ class ClusterSource:
         return ClusterRecords(SettingsBrokers(self.settings), self.committed, limits)
 
     def buried_below(self, log: DatasetLog, offset: int) -> int:
-        """Only archives bury."""
+        """Always 0: only archives have buried offsets."""
         return 0
 
 
@@ -47,7 +47,7 @@ class BackupSource:
 
     @classmethod
     def of(cls, view: KafkaBackupView, wanted: ExportSelection, isolation: ScanIsolation) -> "BackupSource":
-        """Raises UsageError if nothing is selected."""
+        """A backup as a source. Raises UsageError if nothing is selected."""
         return cls(*read_backup(view, wanted, isolation), view)
 
     def records(self, logs: tuple[LogToExport, ...], engine: Engine, units: int) -> BackupRecords:

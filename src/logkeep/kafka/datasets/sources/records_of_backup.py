@@ -25,7 +25,7 @@ class BackupRecords:
 
     @contextmanager
     def opened(self) -> Iterator["BackupRecords"]:
-        """Nothing stays open."""
+        """Itself: nothing has to be opened."""
         yield self
 
     def only(self, logs: tuple[LogToExport, ...]) -> "BackupRecords":
@@ -34,7 +34,7 @@ class BackupRecords:
     def read(
         self, planned: LogToExport, start: int, counts: ReadCounts, progress: Progress
     ) -> Iterator["pa.RecordBatch"]:
-        """Raises Damaged or another StoreError."""
+        """The visible records of `[start, planned.end)`. Raises Damaged or another StoreError."""
         from logkeep.kafka.scan.read import read_range  # noqa: PLC0415 - the driver does not need it
 
         whole = self.ranges.get(planned.log)

@@ -56,14 +56,14 @@ class _Reply:
 
 @dataclass(frozen=True)
 class OpenClusterRecords:
-    """For the time of one unit."""
+    """Connections and state for reading the logs of one unit."""
 
     source: ClusterRecords
     brokers: Brokers
     logs: LiveLogs
     """Connections and their buffers serve all logs: to make them takes as long as to read some megabytes."""
     backoff: ProgressBackoff
-    """Of `logs`."""
+    """How long `logs` retries."""
 
     def read(
         self, planned: LogToExport, start: int, counts: ReadCounts, progress: Progress

@@ -18,7 +18,7 @@ class ExportSelection:
     """`[TOPIC:]0,3-5`"""
 
     def chosen(self, logs: Sequence[ExportableLog]) -> tuple[ExportableLog, ...]:
-        """Raises UsageError for a wrong list of partitions, or one that selects none."""
+        """The selected logs. Raises UsageError for a wrong list of partitions, or one that selects none."""
         names = {each.log.topic: each.log.topic for each in logs}
         ranges = partition_ranges(self.partitions, names)
         found = tuple(each for each in logs if in_partitions(ranges, each.log.topic, each.log.partition))

@@ -91,7 +91,7 @@ class Counts(TypedDict):
     left_out: int
 
 
-def nothing() -> Counts:
+def no_counts() -> Counts:
     return Counts(
         records=0, batches=0, bytes=0, largest_batch_bytes=0, missing=0, holes=0, control_batches=0,
         transactional_batches=0, reencoded_bytes=0, first_time_ms=-1, left_out=0,
@@ -103,7 +103,7 @@ class Tally:
     """The counts of one log up to offset `at`."""
 
     at: int
-    counts: Counts = field(default_factory=nothing)
+    counts: Counts = field(default_factory=no_counts)
 
     def take(self, rows: Rows) -> None:
         """Add the next batches, in order."""

@@ -20,7 +20,7 @@ def archived_batches(place: SourceRef, source: SourceLog) -> Iterator[BatchStret
 
 
 def settled_of(place: SourceRef, source: SourceLog, isolation: RestoreIsolation) -> SettledTransactions | None:
-    """How the log's transactions ended. None: records are restored whatever became of their transaction.
+    """How the log's transactions ended. None: all records are restored, also those of aborted transactions.
 
     A log without transactions is not read.
     """
@@ -38,7 +38,7 @@ def view_of(place: SourceRef, log: ReplayLog, source: SourceLog, settled: Settle
 
 
 def share_of(place: SourceRef, log: ReplayLog, source: SourceLog) -> Iterator[RecordColumns]:
-    """The source's records for a partition that gets a share of it. Reads the transactions first."""
+    """The records of the source that belong to a partition which gets a share of it. Reads the transactions first."""
     try:
         view = view_of(place, log, source, settled_of(place, source, log.isolation))
         yield from visible_records(archived_batches(place, source), view)

@@ -1,7 +1,7 @@
-"""The records around an offset, in the archive and in a live log: do both hold the same records there?
+"""Reads the records around an offset in the archive and in a live log, to see whether both hold the same ones there.
 
 Used where a topic is not the archived one, but has its name: it was deleted and created again, or another tool copied
-it. Records are compared as they are in the log, whatever became of their transactions.
+it. Records are compared as they are in the log, whether their transactions were committed or not.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,13 +33,13 @@ class ReadRecord:
 @dataclass(frozen=True)
 class RecordsAround:
     below: ReadRecord | None
-    """The last one before the offset; of a live log, the one at the offset that the archive's has."""
+    """The last record before the offset. In a live log: the record at the offset of the archive's `below`."""
     above: ReadRecord | None
-    """The first one at the offset or after it."""
+    """The first record at the offset or after it."""
 
 
 def archived_around(place: SourceRef, segments: Sequence[Segment], at: int, start: int, end: int) -> RecordsAround:
-    """From the archived `[start, end)`. Raises Damaged, ObjectMissing or another StoreError."""
+    """The records around `at` in the archived `[start, end)`. Raises Damaged, ObjectMissing or another StoreError."""
     some = [s for s in segments if s.has_object]
     before = [s for s in some if s.start < at]
     below = _first(_last_before(place, reversed(before), start, min(at, end)))
@@ -70,7 +70,7 @@ def _with_records(stored: StoredSegment, start: int, end: int) -> list[int]:
 
 
 def live_around(logs: LiveLogs, log: LiveRange, leader: int, at: int, below: ReadRecord | None) -> RecordsAround:
-    """From a live log; `log` is all of it. `below` is the archive's."""
+    """The records around `at` in a live log; `log` is all of it, `below` the record that the archive has there."""
     known = below is not None and log.start <= below.offset < log.end
     low = below.offset if below is not None and known else -1
     mine = _first(_live(logs, log, leader, low, low + 1)) if known else None

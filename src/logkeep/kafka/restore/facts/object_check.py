@@ -20,7 +20,7 @@ class Presence:
         self._sizes: dict[str, int] | None = None
 
     def check(self, segment: Segment) -> None:
-        """Raises ObjectMissing, and Damaged for another size."""
+        """Check one segment. Raises ObjectMissing, and Damaged for another size."""
         if self._sizes is None:
             self._sizes = self._list_sizes()
         name = self._name(segment)

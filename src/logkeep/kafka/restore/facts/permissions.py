@@ -64,7 +64,7 @@ class RightsWanted:
 
 @dataclass(frozen=True)
 class RightsAnswers:
-    """Error codes and operations from the brokers' answers."""
+    """What the brokers answered about rights: error codes and allowed operations."""
 
     topics: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     """None: this user may not DESCRIBE the topic."""
@@ -142,7 +142,7 @@ def rights_findings(found: RightsFound, principal: str) -> list[Finding]:
             severity=Severity.DAMAGE,
             where=_resource_text(resource, name),
             what=f"this user may not {', '.join(operations)}",
-            remedy=grant(resource, name, operations, principal),
+            remedy=grant_command(resource, name, operations, principal),
         )
         for (resource, name), operations in _by_resource(found.missing)
     ]
@@ -152,14 +152,14 @@ def rights_findings(found: RightsFound, principal: str) -> list[Finding]:
             severity=Severity.NOTE,
             where=_resource_text(resource, name),
             what=f"whether this user may {', '.join(operations)} cannot be checked in advance",
-            remedy=grant(resource, name, operations, principal),
+            remedy=grant_command(resource, name, operations, principal),
         )
         for (resource, name), operations in _by_resource(found.unknown)
     ]
     return [*missing, *unknown]
 
 
-def denied(found: RightsFound, principal: str) -> NotAuthorised | None:
+def missing_rights_error(found: RightsFound, principal: str) -> NotAuthorised | None:
     """The error for what is missing; None when nothing is."""
     missing = _by_resource(found.missing)
     if not missing:
@@ -168,7 +168,7 @@ def denied(found: RightsFound, principal: str) -> NotAuthorised | None:
         f"{', '.join(operations)} on {_resource_text(*where)}" for where, operations in missing[:_NAMED]
     )
     more = f"; and {plural(len(missing) - _NAMED, 'more resource')}" if len(missing) > _NAMED else ""
-    remedy = "; ".join(grant(*where, operations, principal) for where, operations in missing[:_NAMED])
+    remedy = "; ".join(grant_command(*where, operations, principal) for where, operations in missing[:_NAMED])
     return NotAuthorised(f"this user lacks {lacking}{more}", remedy=f"{remedy}{more}")
 
 
@@ -183,7 +183,7 @@ def _resource_text(resource: str, name: str) -> str:
     return "the cluster" if resource == "CLUSTER" else f"{resource.lower().replace('_', ' ')} {name}"
 
 
-def grant(resource: str, name: str, operations: Iterable[str], principal: str) -> str:
+def grant_command(resource: str, name: str, operations: Iterable[str], principal: str) -> str:
     """The command that grants the missing operations."""
     flags = " ".join(f"--operation {each.title().replace('_', '')}" for each in operations)
     where = "--cluster" if resource == "CLUSTER" else f"{_FLAGS[resource]} {shell_word(name)}"
@@ -195,7 +195,7 @@ def grant(resource: str, name: str, operations: Iterable[str], principal: str) -
 
 _HARMLESS = ConfigChange({"retention.ms": "-1"})
 _SOME_QUOTA = Quota((("user", None),), (("producer_byte_rate", 2.0**50),))
-"""Sent with validate_only."""
+"""Requests that are sent with validate_only, to find out whether they would be allowed."""
 
 
 def find_rights(cluster: Cluster, wanted: RightsWanted) -> RightsFound:

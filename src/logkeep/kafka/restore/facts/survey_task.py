@@ -35,7 +35,7 @@ class SurveyLog(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     end: int
     segments: tuple[Segment, ...]
-    """In order."""
+    """The segments that overlap `[start, end)`, in order."""
     until_ms: int | None = None
     """End before the first record with this time or a later one."""
     by_record: bool = False
@@ -49,7 +49,7 @@ class Cut(StrEnum):
     """How the end that the user asked for applies to a log."""
 
     NONE = "none"
-    """The user asked for none."""
+    """The user asked for no end."""
     MADE = "made"
     """It lies inside the log."""
     BEHIND = "behind"
@@ -83,7 +83,7 @@ class LogSurvey(msgspec.Struct, frozen=True, kw_only=True):
     control_batches: int = 0
     transactional_batches: int = 0
     reencoded_bytes: int = 0
-    """Of batches that cannot be sent unchanged: they have holes, cross a border, or carry the append time."""
+    """The size of batches that cannot be sent unchanged: they have holes, cross a border, or carry the append time."""
     first_time_ms: int = -1
     """The smallest first time of a batch; -1 when there is none."""
     damage: str = ""

@@ -45,7 +45,7 @@ class TransactionUnit(msgspec.Struct, frozen=True, kw_only=True):
     unsettled: bool = False
     """Whether records of transactions without a marker are restored."""
     producers: tuple[int, ...] = ()
-    """Only their transactions are read."""
+    """The producers whose transactions are read."""
 
 
 class LogProducers(msgspec.Struct, frozen=True, kw_only=True):

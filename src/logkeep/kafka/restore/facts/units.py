@@ -94,7 +94,7 @@ class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def size_bytes(self) -> int:
-        """About what is sent."""
+        """About how many bytes are sent."""
         whole = sum(s.plain_bytes for source in self.sources for s in source.segments)
         return whole // max(self.spread_over, 1)
 
@@ -159,7 +159,7 @@ class LogProof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The target offset of the first record that differs from the archive; -1: none differs."""
     detail: str = ""
     bytes: int = 0
-    """Fetched from the target."""
+    """How many bytes were fetched from the target."""
     shares: tuple[int, ...] = ()
     """Where several logs have shares in the partition: the number of records of each."""
 
@@ -187,7 +187,7 @@ class LogResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     fillers: int = 0
     holes: int = 0
     sent_bytes: int = 0
-    """By this attempt."""
+    """How many bytes this attempt sent."""
     end: int = 0
     """The target offset after the last record; after a failure, the log end that was read last."""
     runs: bytes = b""

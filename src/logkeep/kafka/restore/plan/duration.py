@@ -86,11 +86,11 @@ def _cost(logs: Sequence[LogSurvey], extra_s: float) -> str:
         return "there are no holes to fill"
     parts = [f"up to {plural(holes, 'hole')}"] if holes else []
     parts += [f"{plural(leading, 'offset')} before the first ones"] if leading else []
-    cost = f"filling {' and '.join(parts)} takes {bound(logs)} {duration_text(extra_s)}"
+    cost = f"filling {' and '.join(parts)} takes {bound_word(logs)} {duration_text(extra_s)}"
     return f"{cost} (each run of records that --by-record leaves out is a hole)" if _some_left_out(logs) else cost
 
 
-def bound(logs: Sequence[LogSurvey]) -> str:
+def bound_word(logs: Sequence[LogSurvey]) -> str:
     """How exact a time is: which records of a batch are left out is unknown, so every second one is assumed."""
     return "up to" if _some_left_out(logs) else "about"
 

@@ -7,7 +7,7 @@ from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan.duration import bound, duration_text, preserve_s, together_s
+from logkeep.kafka.restore.plan.duration import bound_word, duration_text, preserve_s, together_s
 from logkeep.kafka.restore.plan.torn_transactions import torn_findings
 from logkeep.kafka.restore.plan.values import PlanOptions, RestorePlan
 from logkeep.model.findings import Finding, Severity
@@ -21,7 +21,7 @@ from logkeep.repository.chain.fold import Burial
 def deleted_later_findings(
     plan: RestorePlan, burials: Mapping[LogName, Sequence[Burial]], cuts: Mapping[LogName, int], until_ms: int | None
 ) -> list[Finding]:
-    """Logs that end earlier than the backup: keys that were deleted after that point are left out all the same."""
+    """Findings about logs that end earlier than the backup: keys that were deleted after that end are left out too."""
     early = [log for log in plan.logs if log.log in burials and (until_ms is not None or log.end < cuts[log.log])]
     return [_deleted_later(log.log, burials[log.log]) for log in early]
 
@@ -84,7 +84,7 @@ def cost_findings(surveys: Sequence[LogSurvey], offsets: Offsets, at_once: int) 
             code="offsets-cost",
             severity=Severity.NOTE,
             where="--offsets preserve",
-            what=f"filling holes and the offsets before the first takes {bound(surveys)} {duration_text(seconds)}",
+            what=f"filling holes and the offsets before the first takes {bound_word(surveys)} {duration_text(seconds)}",
             remedy="--offsets translate avoids it, and adjusts the offsets of groups",
         )
     ]

@@ -23,7 +23,7 @@ class Reason(StrEnum):
     EXACT = "exact"
     """The record that it would have read next."""
     HOLE = "hole"
-    """RestoredRecords is no record at its offset: the next record, which is what it would have read next."""
+    """There is no record at its offset: the next record, which is the one that it would have read next."""
     END = "end"
     """It had read everything: the log end."""
     EXPIRED = "expired"

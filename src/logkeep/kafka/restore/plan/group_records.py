@@ -15,8 +15,9 @@ Doubt = Callable[[TopicPartition, int], Reason | None]
 """Why an offset of a target partition is not exact; None: the records are the same."""
 
 
-def doubt(archived: RecordsAround, live: RecordsAround, log_start: int, log_end: int) -> Reason | None:
-    """Compare the last archived record below the offset and, where both have one, the first at or above it."""
+def find_doubt(archived: RecordsAround, live: RecordsAround, log_start: int, log_end: int) -> Reason | None:
+    """Why an offset is not certain; None if it is. Compares the last archived record below the offset and, where both
+    sides have one, the first record at or above it."""
     below = archived.below if archived.below and log_start <= archived.below.offset < log_end else None
     above = archived.above if live.above else None
     if below is None and above is None:

@@ -36,7 +36,7 @@ class Rollback:
 
 
 def plan_rollback(rows: Iterable[RestoredGroup], current: Mapping[str, TargetGroup]) -> Rollback:
-    """Raises TargetUnsafe for groups with active members."""
+    """The changes that restore the previous offsets. Raises TargetUnsafe for groups with active members."""
     by_group: dict[str, list[RestoredGroup]] = {}
     for row in rows:
         if row.offset is not None or row.previous_offset is not None:

@@ -47,5 +47,5 @@ def past_groups(
 
 
 def _kind(known: str | None) -> str:
-    """A group with committed offsets is no share group, whatever has its name now."""
+    """The kind to restore. A group with committed offsets was no share group, even if one has its name now."""
     return known if known is not None and known != _SHARE else "classic"

@@ -19,10 +19,10 @@ from logkeep.kafka.restore.plan.findings import appended_findings, cost_findings
 from logkeep.kafka.restore.plan.refusals import refuse_damage, refuse_nothing_before, refused_names, refused_targets
 from logkeep.kafka.restore.plan.repartition import (
     LARGEST_MADE_BYTES,
+    equal_share,
     reading_s,
     refused_repartitions,
     repartition_findings,
-    share,
     with_reencoding,
 )
 from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs
@@ -225,7 +225,7 @@ def _logs(
         for partition in range(partitions):
             there = replace(log, target=TopicPartition(log.target.topic, partition))
             whole = _log(there, survey, target, options, preserve=preserve)
-            records, size = (share(n, partitions, partition) for n in (whole.records, whole.bytes))
+            records, size = (equal_share(n, partitions, partition) for n in (whole.records, whole.bytes))
             yield msgspec.structs.replace(
                 whole, records=records, bytes=size, spread_over=partitions, merge=msgspec.UNSET
             )

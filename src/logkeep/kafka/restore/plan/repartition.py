@@ -21,7 +21,7 @@ _MAP_BYTES = 24
 _REPORTED_RECORDS = 10_000_000
 
 
-def share(whole: int, partitions: int, partition: int) -> int:
+def equal_share(whole: int, partitions: int, partition: int) -> int:
     """An equal part of a total; the parts add up to the total."""
     return whole * (partition + 1) // partitions - whole * partition // partitions
 

@@ -70,7 +70,7 @@ class RestoreSelection:
     repartition: tuple[str, ...] = ()
     """`TOPIC=N`: that topic gets N partitions, its records spread by their keys."""
     settled: bool = False
-    """Whether a transaction counts as it ended in the archive, also where its marker lies behind an end."""
+    """Whether a transaction counts as it ended in the archive, even if its marker lies after the chosen end."""
     configured: bool = False
     """Whether `include` comes from a configuration for several backups: then a pattern may match no topic."""
 
@@ -108,7 +108,7 @@ class SelectedLogs:
         return self.repartitioned.get(topic.name, topic.partitions)
 
 
-def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: RestoreSelection) -> SelectedLogs:
+def select_logs(record: ClusterRecord, cut: Iterable[LogCut], choice: RestoreSelection) -> SelectedLogs:
     """The logs to restore. Raises UsageError for an invalid selection."""
     cuts = {(c.log.name, c.log.partition): c for c in cut}
     selected = _select_topics(record.topics, choice)
@@ -189,7 +189,7 @@ def _refuse_clashes(names: Mapping[str, str]) -> None:
 
 
 def partition_ranges(texts: Sequence[str], names: Mapping[str, str]) -> dict[str, list[range]]:
-    """By topic, `""` for all of them."""
+    """The ranges of partitions by topic; `""` stands for all topics."""
     found: dict[str, list[range]] = {}
     for text in texts:
         topic, _, numbers = text.rpartition(":")

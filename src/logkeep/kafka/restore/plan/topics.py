@@ -44,7 +44,7 @@ _OLD_TIME_LIMIT = "message.timestamp.difference.max.ms"
 
 TIERING = ("remote.", "local.retention.")
 THROTTLES = frozenset({"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"})
-"""They name brokers of the source during a reassignment."""
+"""Configs that name brokers of the source during a reassignment: they are not restored."""
 
 
 def while_restoring(
@@ -106,13 +106,13 @@ class TopicDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     restored: str
     """Empty: it will not be set."""
     detail: str = ""
-    """The broker's own words."""
+    """The message of the broker."""
 
 
 class TopicPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     source: str
     name: str
-    """In the target."""
+    """The name in the target."""
     partitions: int
     replication_factor: int
     while_restoring: dict[str, str]
@@ -133,7 +133,7 @@ class TopicOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     configs: bool = True
     """Whether archived configs are restored; otherwise new topics use the target's defaults."""
     replication_factor: int | None = None
-    """None: as archived."""
+    """The number of replicas; None: as archived."""
 
 
 def plan_topic(

@@ -5,7 +5,7 @@ it, order and marker times decide: the markers of one transaction are written at
 before anything of the producer's next transaction. So neighbouring markers of one producer belong together, unless a
 log has two of them: then the widest pauses separate them. A short pause that is not clearly wider than the times on
 both sides separates nothing for certain: the transactions on both sides count as one that is possibly torn. So do
-markers that are more than a second apart: perhaps a broker was slow, perhaps they are of two transactions.
+markers that are more than a second apart: either a broker was slow, or they are of two transactions.
 """
 
 from collections import Counter

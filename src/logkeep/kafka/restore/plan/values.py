@@ -32,7 +32,7 @@ class PlanOptions:
     """What the user asked for, apart from the selection of logs."""
 
     offsets: Offsets | None = None
-    """None: keep offsets if that is fast enough."""
+    """Whether offsets are kept; None: they are kept if that is fast enough."""
     isolation: RestoreIsolation = RestoreIsolation.COMMITTED
     parts: tuple[str, ...] = DEFAULT_PARTS
     groups: tuple[str, ...] = ()

@@ -66,8 +66,8 @@ class TargetLog:
     def begins(self) -> int:
         """The log start. Raises Refuted when the topic was deleted or recreated.
 
-        Of a log that was fetched, the one in the last reply: it may have gone up since it was known, and a fetch still
-        returns the deleted part of the first batch.
+        If the log was fetched, the start in the last reply counts: the start may have moved up since it was read first,
+        and a fetch still returns the deleted part of the first batch.
         """
         reported = self._logs.reported_start if self._logs is not None else -1
         if reported >= 0:

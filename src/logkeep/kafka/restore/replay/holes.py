@@ -18,7 +18,7 @@ from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, Ack, OutgoingBatch, parse, request_parts
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.restore.facts.units import ReplayLog, ReplayOutcome
-from logkeep.kafka.restore.replay.resume_point import SEQUENCES, StreamStep, Trouble, meaning
+from logkeep.kafka.restore.replay.resume_point import SEQUENCES, StreamStep, Trouble, meaning_of_answer
 
 TIMEOUT_MS = 60_000
 """How long a coordinator leaves a transaction open."""
@@ -98,7 +98,7 @@ class Holes:
         ack = self._produce(filler.batch(0))
         if ack.error in _FENCED_CODES:
             return Fenced()
-        answer = meaning(ack.error, ack.said)
+        answer = meaning_of_answer(ack.error, ack.said)
         if isinstance(answer, Trouble):
             return answer
         if ack.error:

@@ -21,8 +21,8 @@ from logkeep.kafka.restore.replay.resume_point import (
     TargetEnd,
     Trouble,
     check_resume,
-    lost,
-    meaning,
+    lost_records,
+    meaning_of_answer,
 )
 from logkeep.model.work import Progress
 
@@ -177,7 +177,7 @@ class LogReplay:
     def not_appended(self, what: str, ack: Ack) -> None:
         """The broker could not append `what` at this moment: the target's log end has to be read again."""
         reason = f"broker {self.leader} did not append {what}: {error_name(ack.error)} {ack.said}".rstrip()
-        if meaning(ack.error, ack.said) is ProduceAnswer.DISK_FAILED:
+        if meaning_of_answer(ack.error, ack.said) is ProduceAnswer.DISK_FAILED:
             self.disk_failed = reason
         self.retry_reason = ClusterNotReady(reason, subject=self.log.target)
 
@@ -191,7 +191,7 @@ class LogReplay:
         """Whether the broker appended the batch at the expected offset."""
         if not ack.error and ack.base_offset == step.start:
             return True
-        answer = meaning(ack.error, ack.said)
+        answer = meaning_of_answer(ack.error, ack.said)
         if isinstance(answer, Trouble):
             self.trouble = answer
         elif answer is not ProduceAnswer.APPENDED:
@@ -203,7 +203,7 @@ class LogReplay:
 
     def _check(self, step: StreamStep) -> None:
         self.trouble = check_resume(self.target_end, step, self.log.producer.position)
-        if self.trouble is None and lost(self.target_end, step):
+        if self.trouble is None and lost_records(self.target_end, step):
             what = f"the log ends at {self.target_end.log_end}, before what it had already"
             self.retry_reason = ClusterNotReady(what, subject=self.log.target)
 

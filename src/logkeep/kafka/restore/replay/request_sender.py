@@ -38,7 +38,7 @@ class Sender:
         chosen, parcels = self._next_batches(logs)
         if not chosen:
             return False
-        self._rate_limit.before_asking(self._broker)
+        self._rate_limit.wait_to_send(self._broker)
         for log in chosen:
             log.sent()  # from here on the batch may be in the target's log, even if sending fails
         self._flights.append(chosen)

@@ -21,8 +21,9 @@ from logkeep.model.plurals import plural
 
 SEQUENCES = 2**31
 _REFUSED: Final = frozenset({2, 10, 17, 18, 21, 32, 42, 43, 44, 47, 67, 76, 87})
-"""Corrupt, too large, an invalid topic, too much at once, acks, a time, the request, the format, a policy, an epoch
-that another client raised, the codec, an invalid record: sending it again changes nothing."""
+"""Codes for a batch that the broker would refuse again: it is corrupt or too large, or its topic, acks, time, format,
+codec or a record is invalid, the request is invalid or too large, a policy forbids it, or another client raised the
+epoch."""
 _DENIED: Final = frozenset({29, 31, 53})
 _DISK_FAILED: Final = 56
 
@@ -67,9 +68,9 @@ def check_resume(target: TargetEnd, at: StreamStep, position: int) -> Trouble | 
     if target.last_sequence is None and at.sent:
         what = f"the log ends at {target.log_end}, and the broker has no state of the producer that wrote it"
         return Trouble(ReplayOutcome.FORGOTTEN, what)
-    if lost(target, at):
+    if lost_records(target, at):
         return None
-    surplus = ahead(target, at.sent)
+    surplus = records_ahead(target, at.sent)
     if surplus > 0:
         return _foreign(target, f"{plural(surplus, 'more offset')} than the producer of this restore wrote")
     if at.start < target.log_end and not at.hole:
@@ -77,12 +78,12 @@ def check_resume(target: TargetEnd, at: StreamStep, position: int) -> Trouble | 
     return None
 
 
-def lost(target: TargetEnd, at: StreamStep) -> bool:
+def lost_records(target: TargetEnd, at: StreamStep) -> bool:
     """Whether the log lost records that this attempt saw in it: only a new attempt can find out what is left."""
-    return target.log_end < at.start and ahead(target, at.sent) > 0
+    return target.log_end < at.start and records_ahead(target, at.sent) > 0
 
 
-def ahead(target: TargetEnd, sent: int) -> int:
+def records_ahead(target: TargetEnd, sent: int) -> int:
     """The number of records in the log that our producer did not send; negative: the broker already has later ones.
 
     Sequence numbers wrap after 2^31, so this is the smaller of two differences.
@@ -105,7 +106,7 @@ class ProduceAnswer(StrEnum):
     """The same, because another replica may become leader; if none does, this is the reason to report."""
 
 
-def meaning(error: int, said: str) -> ProduceAnswer | Trouble:
+def meaning_of_answer(error: int, said: str) -> ProduceAnswer | Trouble:
     """What an error code of a produce response means; `said` is the broker's message."""
     if error == OK:
         return ProduceAnswer.APPENDED

@@ -57,7 +57,8 @@ class ReplayRounds:
         self._fenced = False
 
     def run(self) -> None:
-        """Raises ClusterNotReady or ClusterUnreachable when there was no progress for too long."""
+        """Send until all logs are done or in trouble. Raises ClusterNotReady or ClusterUnreachable when there was no
+        progress for too long."""
         while todo := [log for log in self._logs if not log.finished]:
             try:
                 trouble = self._run_round(todo)

@@ -70,8 +70,8 @@ def replay(unit: ReplayUnit, progress: Progress, timing: ReplayTiming = _REAL_TI
         )
         ReplayRounds(logs, tools).run()
         done = [log.log for log in logs if log.done]
-        tools.backoff.insist(lambda: _delete_leading_fillers(cluster, done))
-        starts = tools.backoff.insist(lambda: log_starts(cluster, done)) if unit.prove and done else {}
+        tools.backoff.repeat(lambda: _delete_leading_fillers(cluster, done))
+        starts = tools.backoff.repeat(lambda: log_starts(cluster, done)) if unit.prove and done else {}
         proving = _Proving(unit, UnitBrokers(cluster), starts, progress, timing)
         return ReplayResult(logs=tuple(_result(log, proving) for log in logs))
 

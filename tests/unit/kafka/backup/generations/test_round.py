@@ -11,10 +11,11 @@ from logkeep.errors import BackupFailed, FormatTooNew, UsageError
 from logkeep.kafka.backup.generations.listing import cancel, plan_cancel
 from logkeep.kafka.backup.generations.plan import GenerationRule, due_by_age, new_catch_up
 from logkeep.kafka.backup.generations.round import GenerationRound, commit_generations, oldest_logs
-from logkeep.kafka.backup.plan import Plan, history_number, next_history, used_numbers
+from logkeep.kafka.backup.plan import Plan, next_history, used_numbers
 from logkeep.kafka.backup.units import CopyResult
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import ArchivedReach
+from logkeep.kafka.record.history_names import history_number
 from logkeep.kafka.topic_selection import topic_filter
 from logkeep.repository.backups.catch_ups import catch_up_receipts
 from logkeep.repository.backups.source import read_manifest

@@ -5,7 +5,7 @@ import pytest
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.neighbour_records import ReadRecord, RecordsAround
 from logkeep.kafka.restore.plan.group_offsets import Reason
-from logkeep.kafka.restore.plan.group_records import doubt, recreated_logs
+from logkeep.kafka.restore.plan.group_records import find_doubt, recreated_logs
 
 
 def _record(offset: int, value: bytes = b"v") -> ReadRecord:
@@ -35,7 +35,7 @@ def test_the_records_around_decide(
     start: int,
     wanted: Reason | None,
 ) -> None:
-    assert doubt(RecordsAround(*archived), RecordsAround(*live), start, 10) is wanted
+    assert find_doubt(RecordsAround(*archived), RecordsAround(*live), start, 10) is wanted
 
 
 def test_topics_with_the_archived_id_are_not_compared() -> None:

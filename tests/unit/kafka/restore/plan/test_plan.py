@@ -12,7 +12,7 @@ from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan.plan import plan_restore
-from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
+from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, select_logs
 from logkeep.kafka.restore.plan.values import CheckedPlan, PlanOptions, RestorePlan
 from logkeep.kafka.restore.topics import merge_configs
 from logkeep.model.segments import Collection, LogName
@@ -77,7 +77,7 @@ def _planned(
     mark: int = 5,
 ) -> CheckedPlan:
     source = record or _record()
-    chosen: SelectedLogs = choose(source, [LogCut(_log(p), 10, 100) for p in range(2)], RestoreSelection())
+    chosen: SelectedLogs = select_logs(source, [LogCut(_log(p), 10, 100) for p in range(2)], RestoreSelection())
     found = {s.log: s for s in surveys or (_survey(0), _survey(1))}
     return plan_restore(source, chosen, found, target or _target(), wishes or PlanOptions(), 2, mark, NOW_MS)
 

@@ -12,7 +12,7 @@ from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan.plan import plan_restore
 from logkeep.kafka.restore.plan.repartition import LARGEST_MADE_BYTES, MOST_RECORDS
-from logkeep.kafka.restore.plan.selection import RestoreSelection, choose
+from logkeep.kafka.restore.plan.selection import RestoreSelection, select_logs
 from logkeep.kafka.restore.plan.values import CheckedPlan, PlanOptions, RestorePlan
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.backups.manifest import LogCut
@@ -43,7 +43,7 @@ RECORD = ClusterRecord(
 def _planned(
     *repartition: str, wishes: PlanOptions | None = None, there: tuple[TargetTopic, ...] = (), records: int = 100
 ) -> CheckedPlan:
-    chosen = choose(RECORD, [LogCut(log, 0, 200) for log in LOGS], RestoreSelection(repartition=repartition))
+    chosen = select_logs(RECORD, [LogCut(log, 0, 200) for log in LOGS], RestoreSelection(repartition=repartition))
     surveys = {log: LogSurvey(log=log, start=0, end=200, records=records, bytes=9001) for log in LOGS}
     topics = {t.name: t for t in there}
     target = TargetFacts("to", False, (1,), frozenset(topics), topics, DEFAULTS)

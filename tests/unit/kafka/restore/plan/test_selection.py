@@ -5,7 +5,7 @@ import pytest
 from logkeep.errors import UsageError
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
-from logkeep.kafka.restore.plan.selection import Rename, RestoreSelection, choose
+from logkeep.kafka.restore.plan.selection import Rename, RestoreSelection, select_logs
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.backups.manifest import LogCut
 
@@ -36,12 +36,12 @@ CUT = tuple(
 
 
 def _chosen(**named: tuple[str, ...]) -> list[tuple[str, str, int]]:
-    found = choose(RECORD, CUT, RestoreSelection(**named))  # type: ignore[arg-type]  # names of tuples alone
+    found = select_logs(RECORD, CUT, RestoreSelection(**named))  # type: ignore[arg-type]  # names of tuples alone
     return [(str(log.source), str(log.target), log.end) for log in found.logs]
 
 
 def test_all_but_internal_topics_come_back_under_their_names() -> None:
-    found = choose(RECORD, CUT, RestoreSelection())
+    found = select_logs(RECORD, CUT, RestoreSelection())
     assert [t.name for t, _ in found.topics] == ["orders", "prod.payments", "audit"]
     assert [log.target for log in found.logs] == [
         *(TopicPartition("orders", p) for p in range(3)),
@@ -136,8 +136,8 @@ def test_a_range_may_reach_further_than_a_topic_has_partitions() -> None:
 def test_a_pattern_without_a_topic_is_named_also_beside_others() -> None:
     with pytest.raises(UsageError, match=r"no topic of the backup matches nosuch$"):
         _chosen(include=("orders", "nosuch"))
-    assert choose(RECORD, CUT, RestoreSelection(include=("audit", "__.*"))).internal == ("__consumer_offsets",)
-    standing = choose(RECORD, CUT, RestoreSelection(include=("audit", "nosuch"), configured=True))
+    assert select_logs(RECORD, CUT, RestoreSelection(include=("audit", "__.*"))).internal == ("__consumer_offsets",)
+    standing = select_logs(RECORD, CUT, RestoreSelection(include=("audit", "nosuch"), configured=True))
     assert [t.name for t, _ in standing.topics] == ["audit"], "a configuration is written for backups too"
 
 

@@ -24,7 +24,7 @@ from logkeep.kafka.dataset_upkeep.prune import (
 from logkeep.kafka.dataset_upkeep.reindex import IndexResult, reindex_partition
 from logkeep.kafka.dataset_upkeep.segments import Log, latest_time, segments_of
 from logkeep.kafka.dataset_upkeep.verify import exit_code
-from logkeep.kafka.datasets.dataset_lock import locked
+from logkeep.kafka.datasets.dataset_lock import lock_dataset
 from logkeep.kafka.topic_selection import topic_filter
 from logkeep.model.findings import Finding
 from logkeep.model.work import ProgressSink
@@ -79,7 +79,7 @@ def reindex(run: Run, url: str) -> ReindexReport:
     if run.dry_run:
         done = list(_reindexed(run, dataset))
     else:
-        with locked(dataset.target) as held:
+        with lock_dataset(dataset.target) as held:
             done = list(_reindexed(run, open_existing(held.target)))  # a round may have added records meanwhile
     return ReindexReport(
         url=dataset.target.url,
@@ -149,7 +149,7 @@ def prune(run: Run, url: str) -> DatasetPruneReport:
     dataset = existing_dataset(run, url)
     if run.dry_run:
         return _prune_report(run, dataset, list(_planned(run, dataset)))
-    with locked(dataset.target) as held:
+    with lock_dataset(dataset.target) as held:
         dataset = open_existing(held.target)  # a round may have added records meanwhile
         planned = list(_planned(run, dataset))
         gone = [each for each in planned if each.segments]

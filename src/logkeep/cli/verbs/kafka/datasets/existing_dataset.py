@@ -5,7 +5,7 @@ from logkeep.cli.wiring import opened_store
 from logkeep.errors import UsageError
 from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset, open_existing
 from logkeep.kafka.datasets.bucket_rewrite import exchanged_now
-from logkeep.kafka.datasets.dataset_lock import locked
+from logkeep.kafka.datasets.dataset_lock import lock_dataset
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.store.access import local_root, place_exists
 
@@ -22,7 +22,7 @@ def settle_exchange(run: Run, url: str) -> None:
     """
     target = _target(run, url)
     if exchanged_now(target) is not None:
-        with locked(target):
+        with lock_dataset(target):
             pass
 
 
