@@ -29,7 +29,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.address import parse_address
 
 KILL_AT, HOLD_AT = "LOGKEEP_KILL_AT", "LOGKEEP_HOLD_AT"
-"""For tests of crashes: `PARTITION/STEP`, where the process kills itself, or a thread of it waits for ever."""
+"""For tests of crashes: `PARTITION/STEP`, where the process kills itself, or a thread of it waits forever."""
 _SIGNAL_POLL_S = 0.25
 
 

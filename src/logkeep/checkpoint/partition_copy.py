@@ -49,7 +49,7 @@ class PartitionCopy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     position: int = -1
     """Of the create that this partition processed first: the checkpoint position."""
     cut_end: int = -1
-    """Behind the batch of that create: the copy holds the log up to here, and nothing of it after."""
+    """After the batch of that create: the copy holds the log up to here, and nothing of it after."""
     branch: Position = 0
     """The first backup since the data directory was put back to an earlier state; 0: it never was."""
     log_start: int = -1

@@ -1,4 +1,4 @@
-"""Which records are in transit at a cut: produced inside of it, and not read yet. Pure.
+"""Which records are in transit at a cut: produced inside it, and not read yet. Pure.
 
 For a checkpoint N and each log: P is where the reading task was when it took N, B the end of the log before the marker
 N was sent, E its end once every task has taken N. `[start, max(P, B))` belongs to the cut whole. After it, up to E,

@@ -1,8 +1,8 @@
 """Reads the committed records of one partition, and gives them the form in which logs are archived.
 
 Records of aborted transactions and the markers of all transactions are not seen; their offsets are holes. An archived
-log has none: the batch in front of a hole covers it with its last offset, as a batch does whose records were compacted
-away; an empty batch covers one at the beginning or behind a create. So archived records keep their positions, and every
+log has none: the batch before a hole covers it with its last offset, as a batch does whose records were compacted
+away; an empty batch covers one at the beginning or after a create. So archived records keep their positions, and every
 reader of a log in files reads them. The client checks the CRC of every batch that it fetches.
 
 A restore writes records that stand for positions without one: they have the header `lk-h`, and are no records here.

@@ -1,6 +1,6 @@
 """The topics of an application whose log is on Kafka: created when they are missing.
 
-    <app>.log       the truth; one writer per partition, its leader; kept for ever
+    <app>.log       the truth; one writer per partition, its leader; kept forever
     <app>.inbox     what clients, coordinators and other partitions send; kept for three days
     <app>.replies   answers to clients and coordinators; kept for an hour
     <app>.history   one partition, compacted: which of the topics are in use (`current_application`)

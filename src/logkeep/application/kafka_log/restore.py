@@ -193,12 +193,12 @@ def _fence(config: ConnectionConfig, topics: ApplicationTopics, partitions: int)
 
 
 def check_written(config: ConnectionConfig, topics: ApplicationTopics, starts: Sequence[RestoredStart]) -> None:
-    """Raises RestoreFailed if an aborted attempt has written behind the one that counts."""
+    """Raises RestoreFailed if an aborted attempt has written after the records of the one that counts."""
     for number, start in enumerate(starts):
         with closing(CommittedReader(config, topics.log, number, start.base)) as reader:
             end = reader.bounds()[1]
         if end != start.end + 1:
-            what = f"the log ends at {end}, not behind the marker at {start.end}"
+            what = f"the log ends at {end}, not after the marker at {start.end}"
             raise RestoreFailed(what, subject=f"{topics.log}/{number}", remedy="run the restore again")
 
 

@@ -13,7 +13,7 @@ from logkeep.model.work import Progress
 from logkeep.store.base import Store
 
 MOST_CHECKPOINTS = 10_000
-"""Checkpoint records of one segment that are returned; those behind them are counted only."""
+"""Checkpoint records of one segment that are returned; those after them are counted only."""
 
 
 class SegmentUnit(msgspec.Struct, frozen=True):

@@ -85,7 +85,7 @@ def data_at(data: Bytes, at: Number, end: Number, row: Longs) -> Number:
 
 @inlined
 def created(data: Bytes, at: Number, end: Number, kind: Number, row: Longs) -> Number:
-    """Behind the path. Logs of 3.3 and older have no cversion."""
+    """After the path. Logs of 3.3 and older have no cversion."""
     row[VERSION] = 0
     at = data_at(data, at, end, row)
     if at >= 0:
