@@ -170,6 +170,7 @@ def shorten(outcome: ScheduleOutcome, workload: Workload = SHOP) -> ScheduleOutc
 
 
 def run_seeds(seeds: Iterable[int], workload: Workload = SHOP, most_failures: int = 1) -> ScheduleTotals:
+    """Run the schedules of these seeds, until this many have failed."""
     totals = ScheduleTotals(0, {}, [])
     counts: Counter[str] = Counter()
     for seed in seeds:

@@ -225,9 +225,8 @@ def _cut(copies: Sequence[VerifiedCopy]) -> CutResult:
 
 def _cut_findings(cut: CutResult) -> Iterator[Finding]:
     for each in cut.named:
-        cause = (
-            f"position {each.cause_position}" if each.cause_position is not None else "a position after its log's end"
-        )
+        known = each.cause_position is not None
+        cause = f"position {each.cause_position}" if known else "a position after the end of the log"
         what = (
             f"position {each.position} (value type {each.value_type}, intent {each.intent}) is inside the cut; "
             f"its cause, {cause} of partition {each.cause_partition}, is outside"

@@ -144,7 +144,7 @@ class RoundSettings:
     def keep_damaged(self, members: Sequence[MemberRun]) -> None:
         """Store damaged files unchanged: a later analysis may find more in them."""
         work = [(m, file, positions) for m in members for file, positions in damaged_files(m)]
-        units = [verbatim(m, f) for m, f, _ in work]
+        units = [verbatim_unit(m, f) for m, f, _ in work]
         engine = self.engine_for(sum(u.size_bytes for u in units))
         copied = engine.map(copy_verbatim, units, CopiedVerbatim, label="damaged", weight=lambda u: u.size_bytes)
         for (member, file, positions), result in zip(work, copied, strict=True):
@@ -161,7 +161,7 @@ class RoundSettings:
             return None
 
 
-def verbatim(member: MemberRun, file: FoundFile) -> VerbatimUnit:
+def verbatim_unit(member: MemberRun, file: FoundFile) -> VerbatimUnit:
     return VerbatimUnit(
         path=str(file.path),
         pinned=member.open_files.path_of(str(file.path)),
@@ -177,13 +177,13 @@ def verbatim(member: MemberRun, file: FoundFile) -> VerbatimUnit:
 def damaged_files(member: MemberRun) -> Iterator[tuple[FoundFile, tuple[int, ...]]]:
     """Files with damage that later rounds will not resolve."""
     newest = member.newest_log()
-    for log in member.seen.logs:
+    for log in member.files.logs:
         found = member.damage.get(log.path.name, ())
         lasting = [d.position for d in found if d.resumes_zxid is not None or log != newest]
         lasting += [other.position for other in member.others.get(log.path.name, ())]
         if lasting:
             yield log, tuple(lasting)
-    for snapshot in member.seen.snapshots[:-1]:
+    for snapshot in member.files.snapshots[:-1]:
         if snapshot.path.name in member.unusable:
             yield snapshot, ()
 
