@@ -46,7 +46,7 @@ class _Running(Protocol):
 def run(application: HandledApplication, given: argparse.Namespace) -> int:
     """The exit code. Raises LogkeepError."""
     _make_data_directory(given.data)
-    # What is made without a mode is for this user alone, as with the programs of logkeep.
+    # Files that are created without a mode are for this user alone, as with the programs of logkeep.
     os.umask(0o077)
     forbid_core_dumps()
     _write_logs()

@@ -25,7 +25,7 @@ MOST_MESSAGES = 512
 """Inputs of one append at most."""
 _REPLAY_BYTES = 4 << 20
 _APPEND_BYTES = 16 << 20
-"""An append ends with the first record that reaches so many: one result has 7 MiB at most, one message 8 MiB."""
+"""An append ends with the first record that reaches this size: one result has 7 MiB at most, one message 8 MiB."""
 _ANSWERS_KEPT = 64
 
 

@@ -91,7 +91,7 @@ def check_log(unit: LogUnit, progress: Progress) -> CheckedLog:
                 end = unit.tables.claims[unit.number].end
                 check.facts.open_transactions = [one.first_offset for one in settled.open if one.first_offset < end]
             check.take(buffer, batches, settled)
-    except (Damaged, ObjectMissing, UnsafeName) as error:  # a store that does not answer is no damage
+    except (Damaged, ObjectMissing, UnsafeName) as error:  # a store that does not answer is not damage
         check.facts.damaged = (at[0], error.what)
     return check.facts
 

@@ -95,7 +95,7 @@ def ensure_history_topic(config: ConnectionConfig, topics: ApplicationTopics) ->
 
 
 def delete_topics(config: ConnectionConfig, topics: ApplicationTopics) -> None:
-    """Those of one history; what is not there is no error. Raises ClusterError."""
+    """Those of one history; a topic that does not exist is not an error. Raises ClusterError."""
     admin = AdminClient(dict(config))  # it must live as long as the call
     for name, done in admin.delete_topics([*topics.of_history], operation_timeout=CALL_S).items():
         try:

@@ -40,7 +40,7 @@ from logkeep.model.work import Progress
 
 _READ_BYTES, _QUEUE_KIB, _TRANSACTION_S = 4 << 20, 32 << 10, 900
 _NO_TIME_MS = 1
-"""Of records that are no records of the application."""
+"""The header of records that are not records of the application."""
 Headers = tuple[tuple[str, bytes], ...]
 
 

@@ -235,7 +235,7 @@ class LogCheck:
             wrong |= ours & ((waiting[place, 0] != sources) | other)
         else:
             wrong |= ours
-        self._break_rows("V7", offsets[rows], wrong, "is no event of the next command")
+        self._break_rows("V7", offsets[rows], wrong, "is not an event of the next command")
         self._last_source = int(before.max())
         self._waiting = waiting[waiting[:, 0] > self._last_source]
 

@@ -54,7 +54,7 @@ class CheckedSegment(msgspec.Struct, frozen=True, kw_only=True):
     cut: bytes = b""
     """Rows of `cut_rows`."""
     unreadable: int = 0
-    """Values that are no maps, of records that the cut needs."""
+    """Values that are not maps, of records that the cut needs."""
     first_unreadable: int = -1
 
     @property

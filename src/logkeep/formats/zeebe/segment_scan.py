@@ -21,10 +21,10 @@ BLOCK_BYTES = 4 << 20
 LARGEST_FRAME = 64 << 20
 _SMALLEST_FRAME = FRAME_HEAD + 28
 _BEHIND = 64 << 10
-"""So many bytes after the last frame are read, to find frames that were there."""
+"""Number of bytes after the last frame that are read, to find frames that were there."""
 
 Read = Callable[[int], bytes]
-"""The next bytes of the segment, at most so many; less only at its end."""
+"""The next bytes of the segment, at most `size`; fewer only at its end."""
 
 _FRAMES = {
     kernels.BAD_START: "a frame begins with an unknown byte",

@@ -248,7 +248,7 @@ def _server_not_asked(member: MemberRun) -> Iterable[Finding]:
     )
 
 
-def _other_server(member: MemberRun, said: ServerState, named: str) -> Finding:
+def _other_server(member: MemberRun, answer: ServerState, named: str) -> Finding:
     """`named`: what is therefore not known to be committed."""
     behind = "their files continue after that"
     if member.overtaken is not None:
@@ -260,7 +260,7 @@ def _other_server(member: MemberRun, said: ServerState, named: str) -> Finding:
         code="server-lags" if member.lagging else "other-server",
         severity=Severity.WARNING,
         where=member.place.host,
-        what=f"{who}: it is at {hex_zxid(said.zxid)}, {behind}; its answer is not used{named}",
+        what=f"{who}: it is at {hex_zxid(answer.zxid)}, {behind}; its answer is not used{named}",
         remedy="check --zk-host: name the server that writes these directories",
     )
 

@@ -102,7 +102,7 @@ class RoundSettings:
             member.update_files(list_files(member.place))
 
     def _lags(self, member: MemberRun) -> bool:
-        """Whether its zxid bounds nothing: it does not reach what these logs held before it was asked.
+        """Whether its zxid is no limit for these logs: it stays below what they held before the server was asked.
 
         Under load a server does within milliseconds. One that does not is another server, or a member that waits for
         the others; one that no longer answers may have processed all that it has logged.

@@ -98,7 +98,7 @@ def test_other_schemas_are_refused() -> None:
         ({"fields": [*good["fields"], {"name": "extra", "type": "int"}]}, "unknown field 'extra'"),
         ({"fields": good["fields"][1:]}, "lacks the field 'topic'"),
         ({"fields": [*good["fields"], good["fields"][0]]}, "a field twice"),
-        ({"type": "enum"}, "is no record"),
+        ({"type": "enum"}, "is not a record"),
         ({"fields": [{"name": "offset", "type": "int"}, *good["fields"][:2], *good["fields"][3:]]}, "'offset' has the"),
         (
             {"fields": [*good["fields"][:6], {"name": "headers", "type": {"type": "map", "values": "string"}}]},
@@ -170,7 +170,7 @@ def test_blocks_that_lie() -> None:
         ([(2, good + plain_record(2, topic=b"u"))], "another topic"),
         ([(2, good + plain_record(2, partition=1))], "another topic"),
         ([(1, plain_record(1, partition=-1))], "has the partition -1"),
-        ([(1, plain_record(1, topic=b"\xff"))], "topic of the first record is no text"),
+        ([(1, plain_record(1, topic=b"\xff"))], "topic of the first record is not text"),
         ([(1, plain_record(1, rest=b"\x04\x02k\x02v\x02"))], r"malformed \(key\)"),
         ([(1, plain_record(1, rest=b"\x02" + number(2**31) + b"v\x02"))], r"malformed \(value\)"),
         ([(1, plain_record(1, rest=b"\x02" + number(-1) + b"v\x02"))], r"malformed \(value\)"),

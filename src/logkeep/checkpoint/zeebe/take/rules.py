@@ -104,7 +104,7 @@ def clock_of(partitions: Mapping[int, LivePartition]) -> datetime | None:
 
 
 def moment_of(text: str | None) -> datetime | None:
-    """A time of Zeebe, which may have nine decimals; None if it is no time."""
+    """A time of Zeebe, which may have nine decimals; None if it is not a time."""
     try:
         moment = datetime.fromisoformat(_FRACTION.sub(r"\1", text or ""))
     except ValueError:
