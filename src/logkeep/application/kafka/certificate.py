@@ -1,11 +1,10 @@
 """The certificate of participants: V1 to V13 for an application that consumes, processes and produces on Kafka.
 
-Everything is computed from archived records; the positions P, B and E of the backup are compared with them. Without
-transactions, records whose cause is after the cut are duplicates in effect: they are counted, and the cut is not
-called exact.
+Everything is computed from archived records; the positions P, B and E of the backup (see `in_transit`) are compared
+with them. Without transactions, records whose cause is after the cut are duplicates in effect: they are counted, and
+the cut is not called exact.
 
-Before that the whole backup is decoded as at the level `records`, what is after E included: a deeper level proves
-no less.
+First the whole backup is decoded as at the level `records`, what is after E included: a deeper level proves no less.
 """
 
 from collections.abc import Mapping, Sequence

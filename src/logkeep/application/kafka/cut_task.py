@@ -1,7 +1,7 @@
 """The task of a participants' certificate: one log, its records in columns against the positions of the cut.
 
-It reads every object of the log, with its hash. A log with transactions is read twice: which of them were aborted is
-known at their ends. No step of Python is taken per record that breaks no rule.
+It reads every object of the log, and compares its hash. A log with transactions is read twice: which of them were
+aborted is known at their ends. Python looks only at records that break a rule. For P, B and E see `in_transit`.
 """
 
 from collections.abc import Iterator

@@ -63,11 +63,13 @@ class AvroBlock:
 
 
 def read_header(file: BinaryIO, subject: str = "") -> AvroHeader:
-    """Raises UsageError for what is no Avro file of a known codec, FormatTooNew, and Damaged."""
+    """Raises UsageError for bytes that are not an Avro file of a known codec, FormatTooNew, and Damaged."""
     file.seek(0)
     data = file.read(_USUAL_HEADER)
     if data[: len(MAGIC)] != MAGIC:
-        raise UsageError("this is no Avro file", subject=subject, remedy="name a file that begins with 'Obj' and 01")
+        raise UsageError(
+            "this is not an Avro file", subject=subject, remedy="name a file that begins with 'Obj' and 01"
+        )
     try:
         metadata, at = _metadata(data, subject)
     except Damaged:

@@ -75,7 +75,7 @@ def json_value(value: Any) -> Any:
 
 
 def _text(text: str) -> str:
-    """Half of a character pair is no text."""
+    """Half of a surrogate pair is not text."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -117,7 +117,7 @@ def test_other_schemas_are_refused() -> None:
 
 def test_what_is_no_avro_file() -> None:
     for data in (b"", b"PK\x03\x04", b"Obj\x02" + bytes(99), b"text"):
-        with pytest.raises(UsageError, match="no Avro file"):
+        with pytest.raises(UsageError, match="not an Avro file"):
             AvroFile(io.BytesIO(data))
     with pytest.raises(UsageError, match="codec is 'bzip2'"):
         AvroFile(io.BytesIO(handmade(codec=b"bzip2")))
