@@ -184,7 +184,7 @@ class Processor:
         try:
             for record in self._inputs:
                 demands = machine.process(self.state.machine, record)
-                for result in self._results(record, demands.instructions, instructions):
+                for result in self._results(demands.instructions, instructions):
                     placed = result.at(base + len(results), now_ms)
                     self._add(placed)
                     results.append((record, placed))
@@ -214,9 +214,8 @@ class Processor:
             instructions += self._follow_up(source, result)
         self._execute(instructions)
 
-    def _results(
-        self, record: Record, instructions: Sequence[machine.Instruction], later: list[machine.Instruction]
-    ) -> list[Record]:
+    def _results(self, instructions: Sequence[machine.Instruction], later: list[machine.Instruction]) -> list[Record]:
+        """The records to append; what must wait until they are durable is added to `later`."""
         results: list[Record] = []
         for instruction in instructions:
             match instruction:

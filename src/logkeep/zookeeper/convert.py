@@ -212,7 +212,7 @@ def import_bundle(
         place = MemberPlace(member_name or member.name, data_dir, log_dir, member.host or "bundle")
         found = lasting(view.info.findings)
         options = ZooKeeperBackupOptions(members=(place,), new_history=new_history, findings=found)
-        rounds = RoundSettings(engine_for, _recorded_state(view, member), patience_s=0.0)
+        rounds = RoundSettings(engine_for, _recorded_state(view, member), timeout_s=0.0)
         return back_up(options, sink, rounds, _silent)
 
 

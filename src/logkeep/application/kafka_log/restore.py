@@ -125,7 +125,7 @@ def restore_to_cluster(
     engine: Callable[[int], Engine],
     *,
     replace: bool,
-    patience_s: float = MEMBERS_LEAVE_S,
+    members_leave_s: float = MEMBERS_LEAVE_S,
 ) -> Steps[list[WrittenPartition]]:
     """`history` reserves a number, and `units` gives the work for it. The caller holds the backups.
 
@@ -153,7 +153,7 @@ def restore_to_cluster(
     try:
         yield "closed"
         check_target(survey(config, name), plan, replace=replace)
-        check_stopped(config, name, patience_s)
+        check_stopped(config, name, members_leave_s)
         yield "fence"
         _fence(config, topics, len(plan.partitions))
         check_written(config, topics, starts)

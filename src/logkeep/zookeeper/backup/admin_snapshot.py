@@ -69,7 +69,7 @@ def back_up_by_admin(
             _check_history(found, sink.known, member)
         mode, version = server_facts(server)
         place = MemberPlace(member, found.path.parent, found.path.parent, server.url, FileOrigin.ADMIN)
-        rounds = RoundSettings(engine_for, lambda _: ServerState(found.zxid, mode, version), patience_s=0.0)
+        rounds = RoundSettings(engine_for, lambda _: ServerState(found.zxid, mode, version), timeout_s=0.0)
         findings = (*found.findings, *sent_in_clear(server))
         options = ZooKeeperBackupOptions((place,), new_history=new_history, findings=findings)
         return back_up(options, sink, rounds, _no_words)

@@ -34,7 +34,7 @@ class RoundSettings:
 
     engine_for: EngineFor
     ask: Ask
-    patience_s: float = 30.0
+    timeout_s: float = 30.0
     """Maximum time to wait until the logs reach the server's zxid and the end of the newest snapshot."""
     most_rounds: int = 200
     largest_record: int | None = None
@@ -54,7 +54,7 @@ class RoundSettings:
 
     def run(self, members: Sequence[MemberRun]) -> int:
         """Copy until all members are complete, or the time limit is reached; returns the number of rounds."""
-        deadline, number, open_members = self.monotonic() + self.patience_s, 0, list(members)
+        deadline, number, open_members = self.monotonic() + self.timeout_s, 0, list(members)
         while open_members:
             number += 1
             had = {id(m): len(m.logs) + len(m.snapshots) for m in open_members}
@@ -110,7 +110,7 @@ class RoundSettings:
         if member.state is None:
             return False
         logged, host = member.unprocessed(), member.place.host
-        deadline = self.monotonic() + min(self.patience_s, _PROCESSED_WITHIN_S)
+        deadline = self.monotonic() + min(self.timeout_s, _PROCESSED_WITHIN_S)
         member.state_after = after = self.ask_server(host)
         while (after is None or after.zxid < logged) and logged and self.monotonic() < deadline:
             self.sleep(_PAUSE_S)

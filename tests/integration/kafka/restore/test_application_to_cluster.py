@@ -240,7 +240,7 @@ class _Interrupted(NamedTuple):
         numbers = iter(wanted)
         return restore_to_cluster(
             self.run.config, self.plan, lambda: next(numbers), self.units, lambda _: InlineEngine(), replace=True,
-            patience_s=patience_s,
+            members_leave_s=patience_s,
         )  # fmt: skip
 
     def units(self, history: int) -> list[ClusterUnit]:
