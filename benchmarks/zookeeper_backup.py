@@ -60,7 +60,7 @@ def directory(workload: Workload, log: Path, name: str) -> Path:
 def backed_up(made: Path, out: Path, codec: Codec) -> None:
     """One backup, which is removed again."""
     engine = InlineEngine()
-    rounds = RoundSettings(lambda _: engine, lambda _: ServerState(_NEVER, "standalone", "3.9.5"), patience_s=0.0)
+    rounds = RoundSettings(lambda _: engine, lambda _: ServerState(_NEVER, "standalone", "3.9.5"), timeout_s=0.0)
     with new_bundle(out, None, clock=utc_now, tokens=random_token, codec=codec) as sink:
         back_up(
             ZooKeeperBackupOptions((MemberPlace("standalone", made, made, "benchmark"),)),

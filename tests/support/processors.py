@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from logkeep.application.context import UserHandler, caller, encode_value
+from logkeep.application.context import UserHandler, encode_value, handler_caller
 from logkeep.checkpoint.file_log.file_log import FileLog
 from logkeep.checkpoint.machine import TakeBackup
 from logkeep.checkpoint.machine_state import MachineState
@@ -61,7 +61,7 @@ class ProcessorGroup:
         empty = MachineState(APPLICATION, "shop", 0, number, self.partitions)
         around = Surroundings(
             transport=self.queues,
-            handler=caller(self.handlers),
+            handler=handler_caller(self.handlers),
             begin_backup=lambda take, cut: self.backups.append((number, take, cut)),
             reply=lambda to, value: self.replies.append((to, value)),
             now_ms=lambda: self.now_ms,

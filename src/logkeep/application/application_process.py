@@ -29,7 +29,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.address import parse_address
 
 KILL_AT, HOLD_AT = "LOGKEEP_KILL_AT", "LOGKEEP_HOLD_AT"
-"""For tests of crashes: `PARTITION/STEP`, where the process kills itself, or a thread of it waits for ever."""
+"""For tests of crashes: `PARTITION/STEP`, where the process kills itself, or a thread of it waits forever."""
 _SIGNAL_POLL_S = 0.25
 
 
@@ -46,7 +46,7 @@ class _Running(Protocol):
 def run(application: HandledApplication, given: argparse.Namespace) -> int:
     """The exit code. Raises LogkeepError."""
     _make_data_directory(given.data)
-    # What is made without a mode is for this user alone, as with the programs of logkeep.
+    # Files that are created without a mode are for this user alone, as with the programs of logkeep.
     os.umask(0o077)
     forbid_core_dumps()
     _write_logs()

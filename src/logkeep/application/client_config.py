@@ -40,7 +40,7 @@ def _properties(file: Path) -> dict[str, str]:
     try:
         lines = content.data.decode().splitlines()
     except UnicodeDecodeError as error:
-        raise UsageError("the file is no text in UTF-8", subject=str(file)) from error
+        raise UsageError("the file is not UTF-8 text", subject=str(file)) from error
     pairs = (line.partition("=") for line in lines if line.strip() and not line.lstrip().startswith("#"))
     found = {name.strip(): value.strip() for name, _, value in pairs}
     if not _CODE.isdisjoint(found):

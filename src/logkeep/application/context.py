@@ -140,7 +140,7 @@ class Context:
         self.positions[EXTERNAL + check_key(name)] = encode_value(position)
 
 
-def caller(handlers: Mapping[str, UserHandler]) -> Callable[[Record, PartitionState], Handled]:
+def handler_caller(handlers: Mapping[str, UserHandler]) -> Callable[[Record, PartitionState], Handled]:
     """Calls the handler of a command. Never raises."""
 
     def call(record: Record, state: PartitionState) -> Handled:

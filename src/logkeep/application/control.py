@@ -54,7 +54,7 @@ class ControlRequest(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
 
 
 _REQUESTS = msgspec.json.Decoder(ControlRequest)
-"""Made here: msgspec crashes the process where two threads learn a type at the same moment."""
+"""Made at import: msgspec crashes the process if two threads build the decoder of a type at the same moment."""
 
 
 @contextmanager

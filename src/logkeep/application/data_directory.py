@@ -72,8 +72,9 @@ class DirectoryLock:
 
 
 def require_own_directory(path: Path) -> None:
-    """Before a restore changes a directory, or makes one at this path. Who owns it leaves links there that lead the
-    restore into other directories. Raises OtherOwner; for root also if others can write to it or redirect its path.
+    """Called before a restore changes a directory, or makes one at this path: the owner of the directory could leave
+    links there that lead the restore into other directories. Raises OtherOwner; for root also if others can write to
+    it or redirect its path.
     """
     there = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
     owner, user = there.stat().st_uid, os.geteuid()
@@ -94,7 +95,7 @@ def read_directory(path: Path) -> DataDirectory:
         data = (path / DOCUMENT).read_bytes()
     except FileNotFoundError as error:
         remedy = "start the application first: `python PROGRAM run --data DIR`"
-        raise UsageError("this is no data directory of an application", subject=str(path), remedy=remedy) from error
+        raise UsageError("this is not an application's data directory", subject=str(path), remedy=remedy) from error
     try:
         return DataDirectory(path, unseal(data, ApplicationDocument, str(path / DOCUMENT)))
     except Damaged as error:

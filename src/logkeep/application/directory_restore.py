@@ -73,7 +73,7 @@ def restore_directory(
     engine: Callable[[int], Engine],
     pause: Pause,
 ) -> RestoredDirectory:
-    """As a history behind `known_history`. An interrupted restore of this directory is finished first.
+    """As a history above `known_history`. An interrupted restore of this directory is finished first.
 
     Raises OtherOwner, TargetUnsafe if the application runs, Damaged.
     """

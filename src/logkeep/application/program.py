@@ -46,14 +46,14 @@ def _parser(application: HandledApplication) -> argparse.ArgumentParser:
     )
     run.add_argument("--source", metavar="NAME", help="the name of the application there; default: its own name")
     run.add_argument(
-        "--snapshot-every", metavar="SIZE", type=_size, default=64 << 20, help="a snapshot after so much log (64MiB)"
+        "--snapshot-every", metavar="SIZE", type=_size, default=64 << 20, help="a snapshot after this much log (64MiB)"
     )
     run.add_argument(
         "--max-unarchived",
         metavar="SIZE",
         type=_size,
         default=1 << 30,
-        help="keep at most so much log for the next backup (1GiB)",
+        help="keep at most this much log for the next backup (1GiB)",
     )
     send = verbs.add_parser("send", help="send a command and print its reply")
     send.set_defaults(function=_send)

@@ -1,4 +1,4 @@
-"""The transport inside of one process: a queue for each partition, and clients that wait for replies.
+"""The transport inside one process: a queue for each partition, and clients that wait for replies.
 
 Messages in queues are lost with the process; their senders have them in their outbox and send them again.
 """

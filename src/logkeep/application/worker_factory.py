@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from logkeep.application.context import HandledApplication, caller
+from logkeep.application.context import HandledApplication, handler_caller
 from logkeep.application.data_directory import ApplicationDocument
 from logkeep.application.partition_worker import Arrivals, KeepingLimits, PartitionWorker
 from logkeep.checkpoint.archive.running_application import ApplicationFacts
@@ -43,7 +43,7 @@ class WorkerFactory:
 
     def __init__(self, application: HandledApplication, document: ApplicationDocument, options: RuntimeOptions) -> None:
         self._document, self._options = document, options
-        self._handler = caller(application.handlers)
+        self._handler = handler_caller(application.handlers)
         self._opening = threading.Lock()
         self._place: SourceRef | None = None
         self._warned = False

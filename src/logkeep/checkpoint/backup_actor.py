@@ -1,7 +1,7 @@
 """Copies one partition for a backup: pins at once, then copies in the background, and records how it ended.
 
 Only the leader of a partition has one. `begin` is called while the create is processed: it pins a snapshot from before
-the checkpoint and the log, without any remote call, and returns the copy as steps. The copy ends exactly behind the
+the checkpoint and the log, without any remote call, and returns the copy as steps. The copy ends exactly after the
 create. Its receipt is put last, and pins are freed in every case. After a start, `resume` records the checkpoint that
 the last leader had begun and not finished as failed, or makes the copy itself if the request wants that.
 """

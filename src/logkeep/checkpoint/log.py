@@ -47,12 +47,12 @@ class PartitionLog(Protocol):
         """The first position of the batch that contains this one; `end` for the end."""
 
     def cut_end(self, create: int) -> int:
-        """Where a cut behind the create at this position ends: behind its batch, and what closes it."""
+        """Where a cut after the create at this position ends: after its batch, and after its marker if it has one."""
 
     def batches(self, start: int, end: int) -> Iterator[bytes]:
         """The bytes of all batches from `start` up to `end`, in pieces of whole batches.
 
-        Both are where batches begin or end: `batch_start`, `end`, or one behind a create. The range must be there.
+        Both are where batches begin or end: `batch_start`, `end`, or one after a create. The range must be there.
         """
 
     def compact(self, before: int) -> int:

@@ -138,8 +138,8 @@ def event(state: MachineState, command: Record, writes: object, sends: object, r
 def due(waiting: deque[Record], result: Record) -> list[Record]:
     """Replay: the acknowledgements of `waiting` inputs that the last leader had applied before this result.
 
-    Those behind the last result stay: an input before them may have no result, and a create among such inputs is taken
-    again by the new leader. A state with an acknowledgement from behind that create would lose the message.
+    Those after the last result stay: an input before them may have no result, and a create among such inputs is taken
+    again by the new leader. A state with an acknowledgement from after that create would lose the message.
     """
     if not waiting:
         return []

@@ -5,7 +5,7 @@ and while another one replays. All of it is in the state backend's system keys, 
 so every snapshot has it: without outbox and memory a restored application loses messages, or processes them twice.
 
 `processed` is the position of the last input whose result is known, `written` that of the last result. A result may be
-behind later inputs: replay begins at `processed + 1`, which is what a snapshot needs of the log.
+after later inputs: replay begins at `processed + 1`, which is what a snapshot needs of the log.
 """
 
 from collections.abc import Iterable, Mapping
@@ -99,7 +99,7 @@ class Applied(msgspec.Struct, frozen=True):
 
 
 def apply(state: MachineState, record: Record) -> Applied:
-    """The state behind a result or an acknowledgement. Other inputs, and results known already, change nothing."""
+    """The state after a result or an acknowledgement. Other inputs, and results known already, change nothing."""
     if record.kind == Kind.ACK:
         return _acknowledge(state, record)
     if record.kind == Kind.EVENT:
@@ -111,7 +111,7 @@ def apply(state: MachineState, record: Record) -> Applied:
 
 
 def passed(state: MachineState, position: int) -> Applied:
-    """The state behind an input that has no result: an acknowledgement, or a message that came again."""
+    """The state after an input that has no result: an acknowledgement, or a message that came again."""
     return _stored(msgspec.structs.replace(state, processed=position), (), [])
 
 

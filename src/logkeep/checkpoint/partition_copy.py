@@ -49,7 +49,7 @@ class PartitionCopy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     position: int = -1
     """Of the create that this partition processed first: the checkpoint position."""
     cut_end: int = -1
-    """Behind the batch of that create: the copy holds the log up to here, and nothing of it after."""
+    """After the batch of that create: the copy holds the log up to here, and nothing of it after."""
     branch: Position = 0
     """The first backup since the data directory was put back to an earlier state; 0: it never was."""
     log_start: int = -1
@@ -76,7 +76,7 @@ class PartitionCopy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 _DECODER = msgspec.json.Decoder(PartitionCopy)
-"""Made here: msgspec crashes the process where two threads learn a type at the same moment."""
+"""Made at import: msgspec crashes the process if two threads build the decoder of a type at the same moment."""
 
 
 def encode(copy: PartitionCopy) -> str:
@@ -118,7 +118,7 @@ class _StoredOptions(msgspec.Struct, frozen=True):
     brokers: str = ""
 
 
-msgspec.json.Decoder(_StoredOptions)  # learned here, for the same reason
+msgspec.json.Decoder(_StoredOptions)  # built at import, for the same reason
 
 
 def request_from(backup_id: int, base: int | None, options: dict[str, str], where: str) -> CopyRequest:

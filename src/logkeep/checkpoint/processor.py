@@ -25,7 +25,7 @@ MOST_MESSAGES = 512
 """Inputs of one append at most."""
 _REPLAY_BYTES = 4 << 20
 _APPEND_BYTES = 16 << 20
-"""An append ends with the first record that reaches so many: one result has 7 MiB at most, one message 8 MiB."""
+"""An append ends with the first record that reaches this size: one result has 7 MiB at most, one message 8 MiB."""
 _ANSWERS_KEPT = 64
 
 
@@ -116,7 +116,7 @@ class Processor:
         return self._resend() or worked or bool(self._inbox)
 
     def _replay(self, records: Sequence[Record], acknowledgements: deque[Record]) -> None:
-        """`acknowledgements` are those that wait for a result behind them."""
+        """`acknowledgements` are those that wait for a result after them."""
         for record in records:
             self._latest_ms = max(self._latest_ms, record.timestamp_ms)
             if record.kind in INPUTS:
@@ -130,7 +130,7 @@ class Processor:
         while self._inputs and self._inputs[0].position <= self.state.machine.processed:
             self._inputs.popleft()
         done = self._inputs[0].position - 1 if self._inputs else records[-1].position
-        self.state.commit(max(done, self.state.backend.position))  # the log behind it is needed: inputs wait there
+        self.state.commit(max(done, self.state.backend.position))  # the log after it is needed: inputs wait there
 
     def _add(self, record: Record) -> None:
         """Apply one result, or an acknowledgement, whose position is known."""
@@ -151,7 +151,7 @@ class Processor:
             if reception.append and reception.append[0].kind == Kind.CREATE:
                 if not batch:
                     batch = [reception.append[0]]
-                    taken += [message] * (message.kind == Kind.CREATE)  # another message is received again behind it
+                    taken += [message] * (message.kind == Kind.CREATE)  # another message is received again after it
                 break
             batch += reception.append
             taken.append(message)
@@ -184,7 +184,7 @@ class Processor:
         try:
             for record in self._inputs:
                 demands = machine.process(self.state.machine, record)
-                for result in self._results(record, demands.instructions, instructions):
+                for result in self._results(demands.instructions, instructions):
                     placed = result.at(base + len(results), now_ms)
                     self._add(placed)
                     results.append((record, placed))
@@ -202,7 +202,7 @@ class Processor:
             self._inputs.popleft()
         done = self._inputs[0].position if self._inputs else self._log.end
         try:
-            self.state.commit(max(done - 1, self.state.backend.position))  # inputs that wait are behind it
+            self.state.commit(max(done - 1, self.state.backend.position))  # inputs that wait are after it
         except StoreFull:
             self._answer(results, instructions)  # the results are durable: replay does not answer them
             raise
@@ -214,9 +214,8 @@ class Processor:
             instructions += self._follow_up(source, result)
         self._execute(instructions)
 
-    def _results(
-        self, record: Record, instructions: Sequence[machine.Instruction], later: list[machine.Instruction]
-    ) -> list[Record]:
+    def _results(self, instructions: Sequence[machine.Instruction], later: list[machine.Instruction]) -> list[Record]:
+        """The records to append; what must wait until they are durable is added to `later`."""
         results: list[Record] = []
         for instruction in instructions:
             match instruction:

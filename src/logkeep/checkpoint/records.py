@@ -25,7 +25,7 @@ from logkeep.repository.chain.documents import Document, seal, unseal
 KIND, STAMP, SOURCE, INPUT, LOW, NAME, REQUEST = "lk-t", "lk-cp", "lk-src", "lk-in", "lk-low", "lk-n", "lk-r"
 RESERVED_PREFIX = "lk/"
 ACK_INDEX = 0xFFFF_FFFF
-"""The index of an acknowledgement: behind all that the same event sends."""
+"""The index of an acknowledgement: after all that the same event sends."""
 MOST_REQUEST_BYTES = 64
 
 _VERSION = 1
@@ -241,7 +241,7 @@ def request_of(record: Record) -> str | None:
 
 
 def in_batches(records: Sequence[Record]) -> list[list[Record]]:
-    """Records as appends, in order: a create ends its batch, because the cut is behind the batch of its create."""
+    """Records as appends, in order: a create ends its batch, because the cut is after the batch of its create."""
     batches: list[list[Record]] = [[]]
     for record in records:
         batches[-1].append(record)

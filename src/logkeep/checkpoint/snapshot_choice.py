@@ -1,6 +1,6 @@
 """Which snapshot a backup of one partition is made of, and which snapshots must not be kept. Pure.
 
-A snapshot fits if its last position is below the create: one at or behind it has what the cut leaves out. Without any
+A snapshot fits if its last position is below the create: one at or after it has what the cut leaves out. Without any
 snapshot the log from its very beginning is enough.
 """
 
@@ -54,7 +54,7 @@ def reuse(
 ) -> UseSnapshot:
     """The archived snapshot instead, while the log since it is smaller than a new one and archived without a gap.
 
-    It is also used where the archived log begins behind what the chosen one needs: a leader that has only just got the
+    It is also used where the archived log begins after what the chosen one needs: a leader that has only just got the
     partition replays its whole log, and has no snapshot of its own, or an old one.
     """
     if archived is not None and chosen.log_from < archived_log_start:
@@ -69,7 +69,7 @@ def reuse(
 
 
 def must_abort(processed: int, last_written: int, checkpoint_position: int) -> bool:
-    """Whether a new snapshot straddles a checkpoint: all before it processed, results from behind it inside."""
+    """Whether a new snapshot straddles a checkpoint: all before it processed, results from after it inside."""
     return processed <= checkpoint_position < last_written
 
 

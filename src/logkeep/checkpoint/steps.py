@@ -28,7 +28,7 @@ Pause = Callable[[float], bool]
 
 
 def run(steps: Steps[Result], pause: Pause, watch: Callable[[str], None] = lambda _: None) -> Result:
-    """Execute all steps. Raises Interrupted, inside of the generator first, once `pause` says so.
+    """Execute all steps. Raises Interrupted, inside the generator first, once `pause` says so.
 
     `watch` gets each label: tests use it to end the process at a step.
     """

@@ -32,7 +32,7 @@ MOST_UNCOMPILED_US: Final = 1_000_000
 
 
 _MUCH_LONGER: Final = 4
-"""A call that takes so many times its estimate counts with its real time: a busy machine alone is not as slow."""
+"""A call that takes this many times its estimate counts with its real time: a busy machine alone is not as slow."""
 
 
 class _Kernel(Generic[P, R]):

@@ -48,7 +48,7 @@ class BatchHeader(NamedTuple):
 def encode_batch(
     base_offset: int, epoch: int, records: Sequence[BatchRecord], end_offset: int | None = None, time_ms: int = 0
 ) -> bytes:
-    """The records as one batch. `end_offset` lets it cover positions behind its last record that have none; only then
+    """The records as one batch. `end_offset` lets it cover positions after its last record that have none; only then
     it may be empty, and has the time `time_ms`."""
     base_time = records[0].time_ms if records else time_ms
     body = bytearray()

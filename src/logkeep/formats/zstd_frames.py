@@ -149,7 +149,7 @@ def _block(data: memoryview, at: int) -> tuple[bool, int, int, int]:
 
 
 def most_content(frame: memoryview) -> int:
-    """How much a whole frame can hold by its block heads, whatever its own head says; 0 if it is no frame."""
+    """How much a whole frame can hold by its block heads, whatever its own head says; 0 if it is not a frame."""
     if len(frame) < 6 or bytes(frame[:4]) != MAGIC:
         return 0
     single, flag = bool(frame[4] & 0x20), frame[4] >> 6

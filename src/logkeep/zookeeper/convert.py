@@ -199,7 +199,6 @@ def import_bundle(
     engine_for: EngineFor,
     *,
     new_history: bool = False,
-    scratch: Path | None = None,
     member_name: str | None = None,
 ) -> ZooKeeperBackupDone:
     """Store a bundle as the next backup of a source. Raises HistoryUnproven where it does not continue the archived
@@ -209,11 +208,11 @@ def import_bundle(
     """
     view.require_intact()
     member = view.members[0]
-    with _directories(view, scratch) as (data_dir, log_dir):
+    with _directories(view) as (data_dir, log_dir):
         place = MemberPlace(member_name or member.name, data_dir, log_dir, member.host or "bundle")
         found = lasting(view.info.findings)
         options = ZooKeeperBackupOptions(members=(place,), new_history=new_history, findings=found)
-        rounds = RoundSettings(engine_for, _recorded_state(view, member), patience_s=0.0)
+        rounds = RoundSettings(engine_for, _recorded_state(view, member), timeout_s=0.0)
         return back_up(options, sink, rounds, _silent)
 
 
@@ -235,13 +234,13 @@ def _recorded_state(view: BundleView, member: Member) -> Callable[[str], ServerS
 
 
 @contextmanager
-def _directories(view: BundleView, scratch: Path | None) -> Iterator[tuple[Path, Path]]:
+def _directories(view: BundleView) -> Iterator[tuple[Path, Path]]:
     """The bundle's own directories if no file in them is packed, else plain temporary copies."""
     entries: list[SnapshotEntry | LogEntry] = [*view.info.files.snapshots, *view.info.files.txnlogs]
     if all(codec_of(e) is Codec.NONE for e in entries):
         yield view.path / layout.SNAPSHOTS, view.path / layout.TXNLOGS
         return
-    with tempfile.TemporaryDirectory(dir=scratch, prefix="logkeep-import-") as made:
+    with tempfile.TemporaryDirectory(prefix="logkeep-import-") as made:
         data_dir, log_dir = Path(made) / layout.SNAPSHOTS, Path(made) / layout.TXNLOGS
         data_dir.mkdir()
         log_dir.mkdir()

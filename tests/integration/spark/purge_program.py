@@ -67,7 +67,7 @@ def main(home: str, cache: str) -> int:
     place, seen = new_local_place(Path(home) / "repo"), [_dumpable()]
     with closing(SparkEngine(SparkSettings(Path(cache), "local[2]"))) as spark:
         engine = _Purging(spark, server.snapshot_dir)
-        rounds = RoundSettings(lambda _: engine, lambda _: ServerState(6, "standalone", "3.9.5"), patience_s=0.0)
+        rounds = RoundSettings(lambda _: engine, lambda _: ServerState(6, "standalone", "3.9.5"), timeout_s=0.0)
         with archiving(place, clock=utc_now, tokens=random_token) as sink:
             done = back_up(ZooKeeperBackupOptions((server.place("zk1"),)), sink, rounds, lambda _, word: word)
     print(json.dumps({

@@ -119,7 +119,7 @@ def rounds(*servers: MadeServer, patience_s: float = 0.0) -> RoundSettings:
             raise ClusterUnreachable("nobody is there", subject=host)
         return ServerState(server.zxid, server.mode, "3.9.5")
 
-    return RoundSettings(INLINE, ask, patience_s=patience_s, sleep=lambda _: None)
+    return RoundSettings(INLINE, ask, timeout_s=patience_s, sleep=lambda _: None)
 
 
 def taken(

@@ -27,7 +27,7 @@ PATIENCE_S = 30.0
 
 
 def asking(patience_s: float = PATIENCE_S) -> RoundSettings:
-    return RoundSettings(INLINE, lambda host: server_state(host, 10.0), patience_s=patience_s)
+    return RoundSettings(INLINE, lambda host: server_state(host, 10.0), timeout_s=patience_s)
 
 
 def word(host: str, asked: str) -> str:

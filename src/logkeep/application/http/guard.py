@@ -1,6 +1,6 @@
 """What every HTTP server of Logkeep refuses before a route runs: other hosts, missing tokens, large or foreign bodies.
 
-Browsers are no clients: there is no CORS, and a page of another site cannot name an allowed host. Reading needs no
+Browsers are not clients: there is no CORS, and a page of another site cannot name an allowed host. Reading needs no
 token; changing always does, on the loopback interface too.
 """
 

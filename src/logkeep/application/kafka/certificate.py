@@ -1,11 +1,10 @@
 """The certificate of participants: V1 to V13 for an application that consumes, processes and produces on Kafka.
 
-Everything is computed from archived records; the positions P, B and E of the backup are compared with them. Without
-transactions, records whose cause lies behind the cut are duplicates in effect: they are counted, and the cut is not
-called exact.
+Everything is computed from archived records; the positions P, B and E of the backup (see `in_transit`) are compared
+with them. Without transactions, records whose cause is after the cut are duplicates in effect: they are counted, and
+the cut is not called exact.
 
-Before that the whole backup is decoded as at the level `records`, also what lies behind E: a deeper level proves no
-less.
+First the whole backup is decoded as at the level `records`, what is after E included: a deeper level proves no less.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,7 +63,7 @@ class ParticipantEvidence:
     """Start and end of each archived log."""
     groups: GroupPositions
     gaps: Sequence[KnownGap] = ()
-    """Of the application's logs, in front of E."""
+    """Of the application's logs, before E."""
 
     @property
     def damaged(self) -> list[tuple[str, str]]:
@@ -145,7 +144,7 @@ def certify(found: ParticipantEvidence) -> Certificate:
         declared.append(f"{plural(unstamped, 'record')} without a stamp, {what}")
     replaced = sum(log.replaced for log in found.logs)
     if replaced:
-        what = "a log that is there no more: its topic was made anew since, or restored with other offsets"
+        what = "a log that no longer exists: its topic was created again since, or restored with other offsets"
         declared.append(f"{plural(replaced, 'record')} made of {what}")
     return Certificate(
         application=cut.stamp,
@@ -256,7 +255,7 @@ def _positions(found: ParticipantEvidence) -> Checked:
         if not max(log.before, log.kept_to) <= log.end <= end:
             wrong.append(f"{_name(log)}: B {log.before}, P and B {log.kept_to}, E {log.end}, archived to {end}")
         outside = [at for at in log.in_transit if not max(log.kept_to, start) <= at < log.end]
-        wrong += [f"{_name(log)}: {at} is listed as in transit, and does not lie in front of E" for at in outside]
+        wrong += [f"{_name(log)}: {at} is listed as in transit, and is not before E" for at in outside]
     return wrong, f"P, B and E of {plural(len(found.cut.logs), 'log')}"
 
 

@@ -174,7 +174,8 @@ class ParticipantCutter:
             found[task] = document
         elif document.id > backup_id and task not in found:
             raise BackupFailed(
-                f"it took checkpoint {document.id} instead: another coordinator is at work", subject=_task_text(task)
+                f"it took checkpoint {document.id} instead: another coordinator takes checkpoints",
+                subject=_task_text(task),
             )
 
     def _settled_ends(self, topics: ClusterTopics, logs: Sequence[TopicPartition]) -> dict[TopicPartition, int]:

@@ -34,7 +34,7 @@ class ApplicationLog(msgspec.Struct, frozen=True, forbid_unknown_fields=True, or
 
     @property
     def kept_to(self) -> int:
-        """The end of what belongs to the cut whole."""
+        """The end of the part that is completely in the cut."""
         return max(self.before, *(reader.offset for reader in self.readers), 0)
 
 

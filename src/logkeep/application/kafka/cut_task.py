@@ -1,7 +1,7 @@
 """The task of a participants' certificate: one log, its records in columns against the positions of the cut.
 
-It reads every object of the log, with its hash. A log with transactions is read twice: which of them were aborted is
-known at their ends. No step of Python is taken per record that breaks no rule.
+It reads every object of the log, and compares its hash. A log with transactions is read twice: which of them were
+aborted is known at their ends. Python looks only at records that break a rule. For P, B and E see `in_transit`.
 """
 
 from collections.abc import Iterator
@@ -73,7 +73,7 @@ class CheckedLog(msgspec.Struct):
     others: int = 0
     """Those that carry the stamp of another application, another history, or one that cannot be read."""
     replaced: int = 0
-    """Of its own that are kept, those with a cause behind the end of its log: the log was another one then."""
+    """Of its own that are kept, those with a cause after the end of its log: the log was another one then."""
     violations: Violations = msgspec.field(default_factory=Violations)
     in_transit: list[int] = []
     open_transactions: list[int] = []
@@ -91,7 +91,7 @@ def check_log(unit: LogUnit, progress: Progress) -> CheckedLog:
                 end = unit.tables.claims[unit.number].end
                 check.facts.open_transactions = [one.first_offset for one in settled.open if one.first_offset < end]
             check.take(buffer, batches, settled)
-    except (Damaged, ObjectMissing, UnsafeName) as error:  # a store that does not answer is no damage
+    except (Damaged, ObjectMissing, UnsafeName) as error:  # a store that does not answer is not damage
         check.facts.damaged = (at[0], error.what)
     return check.facts
 
@@ -107,7 +107,7 @@ def _batches(unit: LogUnit, at: list[str], progress: Progress) -> Iterator[tuple
 
 
 def _settled(unit: LogUnit, at: list[str]) -> SettledTransactions:
-    """A transaction that is decided behind E counts as decided."""
+    """A transaction that is decided after E counts as decided."""
     settling, current = Settling(), at[0]
     for buffer, batches in _batches(unit, at, lambda _: None):
         settling.take(buffer, batches)
@@ -119,7 +119,7 @@ class ParticipantCheck:
     """Give it every batch of a log in order, then read `facts`.
 
     V2   no record that is kept carries the id of the cut or a later one
-    V3   a stamp is older than the cut exactly where its cause lies inside of it
+    V3   a stamp is older than the cut exactly where its cause lies inside it
     V4   what is kept has its cause inside the cut
     V5   the records in transit are those that the backup names: `in_transit` has them
     V8   records can be read
@@ -163,13 +163,13 @@ class ParticipantCheck:
         self.facts.replaced += int(replaced.sum())
         self._break("V2", at, kept & ~older, "carries the id of the cut or a later one")
         self._break("V3", at, (inside != older) & ~replaced, "has a stamp that contradicts its cause")
-        self._break("V4", at, kept & ~inside & ~replaced, "was made of a record behind the cut")
+        self._break("V4", at, kept & ~inside & ~replaced, "was made of a record after the cut")
         self.facts.in_transit += at[~kept & inside].tolist()
 
     def _caused_inside(self, marks: Longs, older: Flags) -> tuple[Flags, Flags]:
         """As `in_transit.in_transit` decides: the cause, and the stamp where only that can say which group it was.
 
-        And whether the cause lies behind E of its log. A record that is kept was there before any E was read, and so
+        And whether the cause lies after E of its log. A record that is kept was there before any E was read, and so
         was its cause: such a position is one of an earlier log of the same name, deleted or restored with new offsets.
         """
         topics, partitions = marks[:, m.SOURCE] >> 2, marks[:, m.SOURCE_PARTITION]

@@ -1,7 +1,7 @@
-"""Which records are in transit at a cut: produced inside of it, and not read yet. Pure.
+"""Which records are in transit at a cut: produced inside it, and not read yet. Pure.
 
 For a checkpoint N and each log: P is where the reading task was when it took N, B the end of the log before the marker
-N was sent, E its end once every task has taken N. `[start, max(P, B))` belongs to the cut whole. After it, up to E,
+N was sent, E its end once every task has taken N. `[start, max(P, B))` is completely in the cut. After it, up to E,
 records whose cause lies inside the cut are in transit: a restore appends them again.
 """
 
@@ -25,7 +25,7 @@ class CutBounds:
 
     @property
     def kept_to(self) -> int:
-        """The end of what belongs to the cut whole."""
+        """The end of the part that is completely in the cut."""
         return max(self.before, *self.read_to, 0)
 
 

@@ -121,7 +121,7 @@ class KafkaClient:
         self._consumer.close()
 
     def _begin(self, topic: str) -> None:
-        """From the current ends on: what is asked later is answered behind them."""
+        """Read from the current ends on: replies to later requests come after them."""
         places = [TopicPartition(topic, number) for number in range(self._found.partitions)]
         ends = [bounds_of(self._consumer, place)[1] for place in places]
         self._consumer.assign([TopicPartition(topic, number, end) for number, end in enumerate(ends)])

@@ -1,11 +1,11 @@
 """Reads the committed records of one partition, and gives them the form in which logs are archived.
 
 Records of aborted transactions and the markers of all transactions are not seen; their offsets are holes. An archived
-log has none: the batch in front of a hole covers it with its last offset, as a batch does whose records were compacted
-away; an empty batch covers one at the beginning or behind a create. So archived records keep their positions, and every
+log has none: the batch before a hole covers it with its last offset, as a batch does whose records were compacted
+away; an empty batch covers one at the beginning or after a create. So archived records keep their positions, and every
 reader of a log in files reads them. The client checks the CRC of every batch that it fetches.
 
-A restore writes records that stand for positions without one: they have the header `lk-h`, and are no records here.
+A restore writes records that stand for positions without one: they have the header `lk-h`, and are not records here.
 """
 
 import time
@@ -138,7 +138,7 @@ class CommittedReader:
 
 
 def record_of(message: Message, base: int = 0) -> Record:
-    """Raises Damaged if it is no record of an application."""
+    """Raises Damaged if it is not a record of an application."""
     headers = [(name, value or b"") for name, value in message.headers() or ()]
     time_ms = max(message.timestamp()[1], 0)
     return log_records.read(message.key(), message.value() or b"", headers, message.offset() + base, time_ms)

@@ -42,7 +42,7 @@ class RestoredStart(msgspec.Struct, frozen=True):
     offset: Number = 0
     """Of its first record, in the topic."""
     end: Number = 0
-    """The position behind the last restored record, the create of the checkpoint."""
+    """The position after the last restored record, the create of the checkpoint."""
     chunks: Number = 0
     """The records before the first one have the snapshot on which the log builds."""
 

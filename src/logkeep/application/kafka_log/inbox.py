@@ -1,7 +1,7 @@
 """The transport of one partition over Kafka: reads its inbox, and sends to the inboxes of others.
 
 Messages are read from the offset that the last leader committed together with its log, so each is logged once. A query
-is answered here and never logged. A record that is no message of an application is skipped and counted.
+is answered here and never logged. A record that is not a message of an application is skipped and counted.
 """
 
 from collections import Counter, deque

@@ -1,6 +1,6 @@
 """The topics of an application whose log is on Kafka: created when they are missing.
 
-    <app>.log       the truth; one writer per partition, its leader; kept for ever
+    <app>.log       the truth; one writer per partition, its leader; kept forever
     <app>.inbox     what clients, coordinators and other partitions send; kept for three days
     <app>.replies   answers to clients and coordinators; kept for an hour
     <app>.history   one partition, compacted: which of the topics are in use (`current_application`)
@@ -95,7 +95,7 @@ def ensure_history_topic(config: ConnectionConfig, topics: ApplicationTopics) ->
 
 
 def delete_topics(config: ConnectionConfig, topics: ApplicationTopics) -> None:
-    """Those of one history; what is not there is no error. Raises ClusterError."""
+    """Those of one history; a topic that does not exist is not an error. Raises ClusterError."""
     admin = AdminClient(dict(config))  # it must live as long as the call
     for name, done in admin.delete_topics([*topics.of_history], operation_timeout=CALL_S).items():
         try:

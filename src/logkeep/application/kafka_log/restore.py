@@ -125,7 +125,7 @@ def restore_to_cluster(
     engine: Callable[[int], Engine],
     *,
     replace: bool,
-    patience_s: float = MEMBERS_LEAVE_S,
+    members_leave_s: float = MEMBERS_LEAVE_S,
 ) -> Steps[list[WrittenPartition]]:
     """`history` reserves a number, and `units` gives the work for it. The caller holds the backups.
 
@@ -153,7 +153,7 @@ def restore_to_cluster(
     try:
         yield "closed"
         check_target(survey(config, name), plan, replace=replace)
-        check_stopped(config, name, patience_s)
+        check_stopped(config, name, members_leave_s)
         yield "fence"
         _fence(config, topics, len(plan.partitions))
         check_written(config, topics, starts)
@@ -193,12 +193,12 @@ def _fence(config: ConnectionConfig, topics: ApplicationTopics, partitions: int)
 
 
 def check_written(config: ConnectionConfig, topics: ApplicationTopics, starts: Sequence[RestoredStart]) -> None:
-    """Raises RestoreFailed if an aborted attempt has written behind the one that counts."""
+    """Raises RestoreFailed if an aborted attempt has written after the records of the one that counts."""
     for number, start in enumerate(starts):
         with closing(CommittedReader(config, topics.log, number, start.base)) as reader:
             end = reader.bounds()[1]
         if end != start.end + 1:
-            what = f"the log ends at {end}, not behind the marker at {start.end}"
+            what = f"the log ends at {end}, not after the marker at {start.end}"
             raise RestoreFailed(what, subject=f"{topics.log}/{number}", remedy="run the restore again")
 
 

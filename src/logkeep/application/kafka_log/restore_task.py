@@ -2,11 +2,11 @@
 
     offset     what the topic `<app>.log.h<history>` has
     f - c      the snapshot, in c pieces (`restored_state`)
-    f          the record at position p, and those behind it up to the create; the header `lk-h` where there is none
+    f          the record at position p, and those after it up to the create; the header `lk-h` where there is none
     f + n      the marker of the transaction
 
 The files are staged and compared on this machine first, as for a restore to files. All is one transaction: it is there
-whole or not at all, and a repeated attempt ends the one before it. A repeated attempt writes behind what is there, and
+whole or not at all, and a repeated attempt ends the one before it. A repeated attempt writes after what is there, and
 the offset that it returns says where.
 """
 
@@ -40,7 +40,7 @@ from logkeep.model.work import Progress
 
 _READ_BYTES, _QUEUE_KIB, _TRANSACTION_S = 4 << 20, 32 << 10, 900
 _NO_TIME_MS = 1
-"""Of records that are no records of the application."""
+"""The header of records that are not records of the application."""
 Headers = tuple[tuple[str, bytes], ...]
 
 
@@ -54,7 +54,7 @@ class ClusterUnit(msgspec.Struct, frozen=True, kw_only=True):
     application: str
     history: int
     end: int
-    """Behind the create."""
+    """After the create."""
 
     @property
     def topics(self) -> ApplicationTopics:

@@ -1,7 +1,7 @@
-"""The snapshot on which a restored log builds, as records in front of that log: written by a restore, read by leaders.
+"""The snapshot on which a restored log builds, as the records before that log: written by a restore, read by leaders.
 
 A snapshot is stored byte for byte in pieces, each with the header `lk-s`, its number. A leader that gets a restored
-partition for the first time takes it into its directory and replays the log behind it, as it does with a log in files
+partition for the first time takes it into its directory and replays the log after it, as it does with a log in files
 that was compacted up to a snapshot.
 """
 

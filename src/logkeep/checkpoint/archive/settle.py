@@ -61,7 +61,7 @@ def settle(place: SourceRef, backup_id: int, clock: Clock, tokens: TokenSource) 
                 yield "settle: decided"
                 return settled
         except Locked:
-            # Another run holds the lease. If it is no settler, nothing else would decide on this backup in time.
+            # Another run holds the lease. If it does not settle, nothing else would decide on this backup in time.
             if request is None or clock() > request.deadline + CLOCK_SKEW:
                 return Settlement(StateName.ONGOING)
         yield Wait(_RETRY_S)

@@ -234,7 +234,7 @@ def _store_request(writing: Writing, facts: ApplicationFacts, options: TakeOptio
 
 
 def _new_id(facts: ApplicationFacts, wanted: BackupId | None, last_id: int, now: datetime) -> BackupId:
-    """Behind every backup and every checkpoint without a copy. Raises IllegalTransition."""
+    """After every backup and every checkpoint without a copy. Raises IllegalTransition."""
     check_wanted(wanted, last_id)
     if wanted is not None and wanted <= facts.latest:
         what = f"id {wanted} is not larger than the latest checkpoint of the application, {facts.latest}"

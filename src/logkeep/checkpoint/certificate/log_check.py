@@ -116,7 +116,7 @@ class LogCheck:
         for row in np.flatnonzero(np.diff(epochs) < 0)[:20].tolist():
             self._break("V8", f"the batch at {firsts[row]} has the leader epoch {epochs[row + 1]} after {epochs[row]}")
         if int(lasts[-1]) >= self._claim.cut_end:
-            self._break("V6", f"the batch at {firsts[-1]} ends at {lasts[-1]}, behind the cut at {self._claim.cut_end}")
+            self._break("V6", f"the batch at {firsts[-1]} ends at {lasts[-1]}, after the cut at {self._claim.cut_end}")
         self.facts.first = int(firsts[0]) if self.facts.first < 0 else self.facts.first
         self.facts.end, self._epoch = int(lasts[-1]) + 1, int(epochs[-1])
 
@@ -199,7 +199,7 @@ class LogCheck:
         self._break_rows("V4", at, ~known, "names no command of this application")
         at, ids, partitions, positions = at[known], ids[known], partitions[known], positions[known]
         outside = positions >= self._cut_ends[partitions]
-        self._break_rows("V4", at, outside, "was sent by a command behind the cut")
+        self._break_rows("V4", at, outside, "was sent by a command after the cut")
         place = np.searchsorted(self._floor_keys, (partitions << _PARTITION_SHIFT) | positions) - 1
         self._break_rows("V3", at, ids < self._floor_ids[place], "carries an older id than its sender had")
 
@@ -235,7 +235,7 @@ class LogCheck:
             wrong |= ours & ((waiting[place, 0] != sources) | other)
         else:
             wrong |= ours
-        self._break_rows("V7", offsets[rows], wrong, "is no event of the next command")
+        self._break_rows("V7", offsets[rows], wrong, "is not an event of the next command")
         self._last_source = int(before.max())
         self._waiting = waiting[waiting[:, 0] > self._last_source]
 

@@ -75,7 +75,7 @@ def check_partition(unit: PartitionUnit, progress: Progress) -> PartitionFacts:
                 check.settled = _settled(unit, reading).settled()
                 check.facts.open_transactions = [each.first_offset for each in check.settled.open]
             check.take(buffer, batches)
-    except (Damaged, ObjectMissing, UnsafeName) as error:  # a store that does not answer is no damage
+    except (Damaged, ObjectMissing, UnsafeName) as error:  # a store that does not answer is not damage
         check.facts.damaged = (reading.name, error.what)
         return check.facts
     _fold_state(unit, check, progress)

@@ -90,7 +90,7 @@ class PartitionFacts(msgspec.Struct):
     records: int = 0
     first: int = -1
     end: int = -1
-    """Behind the last batch."""
+    """After the last batch."""
     last_record: tuple[int, int] = (-1, -1)
     """Position and kind."""
     violations: Violations = msgspec.field(default_factory=Violations)

@@ -4,8 +4,8 @@
     <20 digits>.log       a segment: batches of Kafka's log format, version 2, back to back; leader epoch = term
 
 One append is one batch, synced before `append` returns; a new segment begins after about 64 MiB. A process that dies
-during an append leaves bytes behind the last whole batch: they are cut off at the next start. Bytes that are damaged in
-front of a whole batch were durable once, so they are refused. `kafka-dump-log` reads the files.
+during an append leaves bytes after the last whole batch: they are cut off at the next start. Damaged bytes
+before a whole batch were durable once, so they are refused. `kafka-dump-log` reads the files.
 """
 
 import errno
@@ -102,7 +102,7 @@ class FileLog:
                 position = behind
                 yield piece
         if position != end:
-            raise ValueError(f"position {end} is inside of a batch")
+            raise ValueError(f"position {end} is inside a batch")
 
     def compact(self, before: int) -> int:
         with self._changes:

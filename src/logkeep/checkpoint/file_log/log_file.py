@@ -33,7 +33,7 @@ class LogFile:
         self._indexed_bytes = 0
 
     def recover(self) -> int:
-        """Find the end by checking every batch; how many bytes are behind it.
+        """Find the end by checking every batch; how many bytes are after it.
 
         Raises Damaged if a whole batch follows after bytes that are none: then they were once durable.
         """
@@ -71,7 +71,7 @@ class LogFile:
 
     def pieces(self, start: int, end: int) -> Iterator[tuple[bytes, int]]:
         """Whole batches from the one that contains `start` up to `end`, checked, in pieces of about a mebibyte, and the
-        position behind each piece."""
+        position after each piece."""
         number = bisect_right(self._bases, start) - 1
         last = bisect_right(self._bases, end - 1) - 1
         while number <= last:
@@ -120,7 +120,7 @@ class LogFile:
 
 
 def _has_batch(data: bytes, start: int, least: int) -> bool:
-    """Whether a whole batch of a position from `least` on begins anywhere behind `start`."""
+    """Whether a whole batch of a position from `least` on begins anywhere after `start`."""
     at = start
     while (at := data.find(b"\x02", at + 1)) != -1:
         begin = at - 16

@@ -35,7 +35,7 @@ def recorded(
     try:
         yield stored
     except (LogkeepError, OSError) as error:
-        with suppress(LogkeepError):  # why the restore failed is worth more
+        with suppress(LogkeepError):  # the error that ended the restore must not be hidden
             stored.failed(error if isinstance(error, LogkeepError) else RestoreFailed(str(error)), target)
         raise
 

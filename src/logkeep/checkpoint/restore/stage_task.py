@@ -1,6 +1,6 @@
 """A task: writes the log and the snapshot of one partition into a directory, byte for byte as they were archived.
 
-Every batch is checked (CRC-32C, positions without a hole), every object against its hash. The log ends behind the
+Every batch is checked (CRC-32C, positions without a hole), every object against its hash. The log ends after the
 create of the checkpoint. Then the files are read again: their state must be the one that was backed up. A repeated
 attempt begins anew.
 """
@@ -128,7 +128,7 @@ def _append(
 
 
 def _batches(unit: StageUnit, segment: Segment, progress: Progress) -> Iterator[tuple[bytes, int, int]]:
-    """Runs of whole batches below the cut: bytes, first position, end. The hash is compared behind the last one."""
+    """Runs of whole batches below the cut: bytes, first position, end. The hash is compared after the last one."""
     for buffer, batches in proven_batches(unit.place, segment, -1, progress):
         yield from _runs(buffer, batches, unit)
 

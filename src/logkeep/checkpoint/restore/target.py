@@ -10,7 +10,7 @@ _PIECE_BYTES: Final = 4 << 20
 
 
 def log_end(partition: Path) -> int | None:
-    """Behind the last whole batch of a partition's log; None without a log, or if its last file is damaged."""
+    """After the last whole batch of a partition's log; None without a log, or if its last file is damaged."""
     files = sorted((partition / "log").glob("*.log"))
     if not files or not files[-1].stem.isdecimal():
         return None

@@ -10,7 +10,7 @@ import msgspec  # isort: skip
 
 
 def restored_log(store: SimStore, receipt: SimReceipt) -> list[Record]:
-    """The copied log up to its cut; what lies behind is left out."""
+    """The copied log up to its cut; what comes after it is left out."""
     pieces = [store.objects[name] for name in receipt.log]
     records = [record for piece in pieces if isinstance(piece, tuple) for record in piece]
     return [record for record in records if record.position < receipt.copy.cut_end]

@@ -89,7 +89,7 @@ def _ends(world: SimWorld) -> list[SimFinding]:
     pinning = [leader for leader in world.leaders if world.archive.pinned(leader)]
     found += [SimFinding("pin", f"partition {leader.partition} still pins its log") for leader in pinning]
     found += [SimFinding(*each) for each in world.wrong_ends]
-    return found if world.quiet() else [*found, SimFinding("stuck", "messages wait for ever")]
+    return found if world.quiet() else [*found, SimFinding("stuck", "messages wait forever")]
 
 
 def _whole_run(world: SimWorld) -> list[SimFinding]:
@@ -170,6 +170,7 @@ def shorten(outcome: ScheduleOutcome, workload: Workload = SHOP) -> ScheduleOutc
 
 
 def run_seeds(seeds: Iterable[int], workload: Workload = SHOP, most_failures: int = 1) -> ScheduleTotals:
+    """Run the schedules of these seeds, until this many have failed."""
     totals = ScheduleTotals(0, {}, [])
     counts: Counter[str] = Counter()
     for seed in seeds:

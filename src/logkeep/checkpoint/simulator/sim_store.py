@@ -59,7 +59,7 @@ class SimStore:
         self._choose = choose
 
     def call(self, effect: Callable[[], ValueT]) -> Steps[ValueT]:
-        """One call, with one point before it and one behind."""
+        """One call, with one point before it and one after."""
         yield "store call"
         self.fail_by_chance()
         result = effect()

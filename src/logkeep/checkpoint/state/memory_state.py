@@ -60,7 +60,7 @@ class MemoryState:
         try:
             self._content = msgspec.msgpack.decode(path.read_bytes(), type=_Content)
         except msgspec.MsgspecError as error:
-            raise Damaged(f"this is no snapshot ({error})", subject=str(path)) from error
+            raise Damaged(f"this is not a snapshot ({error})", subject=str(path)) from error
 
     def close(self) -> None:
         """There is nothing to release."""

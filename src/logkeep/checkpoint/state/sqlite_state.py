@@ -38,7 +38,7 @@ class SqliteState:
     """One partition's state in one file."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create it. Raises Damaged if the file is no state of this application."""
+        """Open or create it. Raises Damaged if the file is not a state of this application."""
         self._path, self._position = path, NOTHING
         self._open()
 
@@ -186,7 +186,7 @@ def _refuse_full(error: BaseException, path: Path) -> None:
 
 def _damaged(path: Path, error: sqlite3.DatabaseError) -> Damaged:
     remedy = "remove the file while the application is stopped: it is made again from the last snapshot and the log"
-    return Damaged(f"this is no readable state ({error})", subject=str(path), remedy=remedy)
+    return Damaged(f"the state cannot be read ({error})", subject=str(path), remedy=remedy)
 
 
 def _sync(path: Path) -> None:

@@ -1,7 +1,7 @@
 """Whether the cut of a backup is consistent: no partition has a command inside whose cause is outside. Pure.
 
 Only positions and contents of records count, never a checkpoint id. A command is *proven* if its cause is inside, an
-*orphan* if its earliest cause is behind the checkpoint of its partition, or nowhere in a log that is complete from its
+*orphan* if its earliest cause is after the checkpoint of its partition, or nowhere in a log that is complete from its
 first entry. If that log was compacted, or could not be read, the command is *inconclusive*. Commands that no rule
 describes are *unchecked*, and counted by value type and intent.
 """
@@ -51,7 +51,7 @@ class OrphanCommand(msgspec.Struct, frozen=True, kw_only=True):
     intent: int
     cause_partition: int
     cause_position: int | None
-    """Null: the cause is behind the end of the stored log."""
+    """Null: the cause is after the end of the stored log."""
 
 
 class UncheckedPair(msgspec.Struct, frozen=True, kw_only=True):

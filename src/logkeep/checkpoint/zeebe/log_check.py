@@ -50,13 +50,13 @@ def _alone(segment: CheckedSegment) -> Iterator[Finding]:
     if segment.end == ScanEnd.OLD_BYTES:
         yield note("old-bytes", name, f"byte {segment.used_bytes}: old bytes follow the last frame", TRIM)
     if segment.size < segment.plain_bytes and segment.end == ScanEnd.ZEROS:
-        what = f"it has {segment.size} of {segment.plain_bytes} bytes; all that is missing is behind its last frame"
+        what = f"it has {segment.size} of {segment.plain_bytes} bytes; all that is missing is after its last frame"
         yield note("segment-short", name, what)
     yield from _stated_end(segment)
     if segment.odd_flags:
         counted = plural(segment.odd_flags, "record has flags", "records have flags")
         what = f"{counted} that make Zeebe skip it, the first at position {segment.first_odd}"
-        yield damage("skipped-records", name, f"{what}: old bytes were behind the end of a restored log", TRIM)
+        yield damage("skipped-records", name, f"{what}: old bytes were after the end of a restored log", TRIM)
     if segment.unreadable:
         what = f"the value of a record cannot be read, the first at position {segment.first_unreadable}"
         yield damage("value-unreadable", name, what)

@@ -13,7 +13,7 @@ from logkeep.model.work import Progress
 from logkeep.store.base import Store
 
 MOST_CHECKPOINTS = 10_000
-"""Checkpoint records of one segment that are returned; those behind them are counted only."""
+"""Checkpoint records of one segment that are returned; those after them are counted only."""
 
 
 class SegmentUnit(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class CheckedSegment(msgspec.Struct, frozen=True, kw_only=True):
     cut: bytes = b""
     """Rows of `cut_rows`."""
     unreadable: int = 0
-    """Values that are no maps, of records that the cut needs."""
+    """Values that are not maps, of records that the cut needs."""
     first_unreadable: int = -1
 
     @property

@@ -8,7 +8,7 @@ from logkeep.store.base import Store
 from logkeep.store.object_file import open_object
 
 _MOST_TIMES = 1 << 16
-"""A segment of zeros is compressed to so many times less; a larger answer is an attack."""
+"""The largest ratio: that of a segment of zeros. More plain bytes than this are an attack."""
 
 
 class StoredFileReader:

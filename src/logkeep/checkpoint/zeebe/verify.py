@@ -159,7 +159,7 @@ def _small(store: Store, name: str, size: int, file: StoredFile) -> dict[str, by
 
 
 def _untrimmed(copy: ZeebeCopy, manifest: CopyManifest, segments: Sequence[CheckedSegment]) -> Iterator[Finding]:
-    """Zeebe before 8.8 leaves what is behind the checkpoint in a restored log, and skips commands because of it."""
+    """Zeebe before 8.8 leaves what is after the checkpoint in a restored log, and skips commands because of it."""
     used = in_order(segments)
     behind = used and used[-1].last_position > manifest.checkpoint_position
     if behind and _before_8_8(manifest.broker_version):
@@ -225,9 +225,8 @@ def _cut(copies: Sequence[VerifiedCopy]) -> CutResult:
 
 def _cut_findings(cut: CutResult) -> Iterator[Finding]:
     for each in cut.named:
-        cause = (
-            f"position {each.cause_position}" if each.cause_position is not None else "a position behind its log's end"
-        )
+        known = each.cause_position is not None
+        cause = f"position {each.cause_position}" if known else "a position after the end of the log"
         what = (
             f"position {each.position} (value type {each.value_type}, intent {each.intent}) is inside the cut; "
             f"its cause, {cause} of partition {each.cause_partition}, is outside"

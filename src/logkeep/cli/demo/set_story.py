@@ -34,7 +34,7 @@ if __name__ == "__main__":
 '''
 
 
-def tell_of_sets(stage: Stage) -> None:
+def backup_set_chapter(stage: Stage) -> None:
     """Three systems, one id, one certificate."""
     kafka, server, zxid = _start_servers(stage)
     with stage.step("start an application that reports how far both have what it sold"):

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable
 
-from logkeep.cli.demo.set_story import tell_of_sets
+from logkeep.cli.demo.set_story import backup_set_chapter
 from logkeep.cli.demo.shop import Shop
 from logkeep.cli.demo.stage import Stage
-from logkeep.cli.demo.zookeeper_story import tell_of_zookeeper
+from logkeep.cli.demo.zookeeper_story import zookeeper_chapter
 from logkeep.cli.terminal.text import count
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import LogkeepError
@@ -28,7 +28,7 @@ def make_repository(stage: Stage) -> None:
         stage.logkeep("init")
 
 
-def tell_of_kafka(stage: Stage) -> None:
+def kafka_chapter(stage: Stage) -> None:
     """A real broker, from the first order to the restored cluster."""
     kafka = _start_broker(stage)
     shop = Shop(kafka)
@@ -167,5 +167,5 @@ def _continue_reading(shop: Shop, stage: Stage, before: list[str]) -> None:
 
 Chapter = Callable[[Stage], None]
 BEGINNING: Chapter = make_repository
-CHAPTERS: dict[str, Chapter] = {"kafka": tell_of_kafka, "zookeeper": tell_of_zookeeper, "sets": tell_of_sets}
+CHAPTERS: dict[str, Chapter] = {"kafka": kafka_chapter, "zookeeper": zookeeper_chapter, "sets": backup_set_chapter}
 """By kind of source, in the order in which they run; the last is of all kinds."""

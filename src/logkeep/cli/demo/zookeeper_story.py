@@ -43,7 +43,7 @@ class ZkCliUser:
         return {path: " ".join(printed[each * n : each * (n + 1)]) for n, path in enumerate(paths)}
 
 
-def tell_of_zookeeper(stage: Stage) -> None:
+def zookeeper_chapter(stage: Stage) -> None:
     """A real server, from its first node to a drill of a full restore."""
     server, settings = open_settings(stage)
     with stage.step("back up the running server"):

@@ -53,7 +53,7 @@ class Program:
 
     def main(self) -> NoReturn:
         """Run in this process, with its arguments, environment and streams."""
-        # What is made without a mode is for this user alone; files for others get their mode explicitly.
+        # Files that are created without a mode are for this user alone; files for others get their mode explicitly.
         os.umask(0o077)
         _open_standard_streams()
         forbid_core_dumps()

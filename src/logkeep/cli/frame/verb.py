@@ -109,16 +109,16 @@ def verb(
             raise TypeError(f"{function.__name__}: declaration and work disagree about metrics")
         failure = 30 if found.changes and 30 in found.exits else 20 if found.changes and 21 in found.exits else None
         job = VerbJob(
-            "",
-            function,
-            text,
-            exit_code,
-            metrics,
-            configured,
-            schema_version,
-            next_step,
-            failure,
-            when_full(found.exits),
+            name="",  # known when the verb is called
+            function=function,
+            text=text,
+            exit_code=exit_code,
+            metrics=metrics,
+            configured=configured,
+            schema_version=schema_version,
+            next_step=next_step,
+            failure=failure,
+            full=when_full(found.exits),
         )
         return Verb(found, job, report)
 

@@ -215,17 +215,17 @@ _BACKUP: Final = {
     "the file cannot be read: {}": "无法读取文件: {}",
     "it cannot be read: {}": "无法读取: {}",
     "check the disk of this server": "请检查此服务器的磁盘",
-    "bring the document back from a copy; or unpack what is in snapshots and txnlogs into one directory "
+    "restore the document from a copy; or unpack what is in snapshots and txnlogs into one directory "
     "version-2, and run `zkbackup backup` with it as --zk-data-dir: that makes a new backup of them": (
         "请从副本找回元数据文件；或把 snapshots 和 txnlogs 的内容解压到一个 version-2 目录，并以它为"
         " --zk-data-dir 运行 `zkbackup backup`: 这会生成新的备份"
     ),
     "it is larger than any document of a backup": "它大于本程序写入的任何文件",
     "it has format {}, this release reads {}": "其格式为 {}，此版本读取 {}",
-    "its two numbers of the last transaction differ": "最后事务的两个编号不一致",
+    "its last zxid differs between hexadecimal and decimal": "最后事务的两个编号不一致",
     "two entries have the same file": "两个条目指向同一个文件",
     "it does not follow its schema: {}": "它不符合其模式: {}",
-    "{} is no name of a stored file": "{} 不是备份文件的名称",
+    "{} is not the name of a stored file": "{} 不是备份文件的名称",
     "{} cannot be a backup id": "{} 不能作为备份 ID",
     "{} cannot be a backup id: ZooKeeper's own files have such names": (
         "{} 不能作为备份 ID: ZooKeeper 自己的文件使用此类名称"

@@ -153,7 +153,7 @@ class TerminalStyle:
             widths[widest] -= 1
 
     def clipped(self, line: str, width: int) -> str:
-        """The line in so many columns, with a mark where its end is cut off."""
+        """The line in this many columns, with a mark where its end is cut off."""
         if cell_width(line) <= width:
             return line
         mark = self.text("…")
@@ -172,7 +172,7 @@ def _names(text: str) -> set[str]:
 
 
 def wrapped_by_width(text: str, columns: int) -> list[str]:
-    """Lines of at most so many columns, where a character may take two."""
+    """Lines of at most this many columns, where a character may take two."""
     lines = [""]
     for piece in _PIECES.findall(text):
         if lines[-1] and cell_width(lines[-1] + piece.rstrip()) > columns:

@@ -8,7 +8,7 @@ from logkeep.formats.kafka.records import RecordColumns
 
 
 def warm(records: RecordColumns) -> None:
-    """Call every kernel with the argument types that are used elsewhere. The records are no events."""
+    """Call every kernel with the argument types that are used elsewhere. The records are not events."""
     rows, data = np.zeros(1, np.int64), records.data
     empty, ends = np.frombuffer(bytes(16), np.uint8), np.zeros(1, np.int64)
     m.read_marks(data, records.spans, empty, empty, ends, np.empty((len(records), m.COLUMNS), np.int64))

@@ -73,7 +73,7 @@ def _read_stamp(data: Bytes, at: Number, size: Number, application: Bytes, mark:
 
 @inlined
 def _letters(data: Bytes, at: Number, size: Number) -> Number:
-    """The letters behind `lk-` as a number; 0 for another name."""
+    """The letters after `lk-` as a number; 0 for another name."""
     if size < 4 or size > 6 or data[at] != 108 or data[at + 1] != 107 or data[at + 2] != 45:
         return np.int64(0)
     return big_endian(data, at + 3, size - 3)

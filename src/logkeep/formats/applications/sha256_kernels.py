@@ -1,4 +1,4 @@
-"""SHA-256 of short byte strings inside of compiled loops: many thousand calls of a library would cost more."""
+"""SHA-256 of short byte strings inside compiled loops: many thousand calls of a library would cost more."""
 
 import hashlib
 

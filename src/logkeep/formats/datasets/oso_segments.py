@@ -60,7 +60,7 @@ def open_segment(data: bytes, where: str) -> OsoSegment:
 
 
 def _plain(segment: OsoSegment, most_bytes: int) -> Iterator[bytes | memoryview]:
-    """The body in pieces, at most so many bytes of it. Raises Damaged."""
+    """The body in pieces, at most `most_bytes` of it. Raises Damaged."""
     total = 0
     try:
         for piece in _PIECES[segment.codec](segment.packed, most_bytes):

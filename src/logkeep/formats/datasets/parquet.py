@@ -29,7 +29,7 @@ GROUP_BYTES, GROUP_ROWS = 16 << 20, 1 << 18
 ZSTD_LEVEL = 1
 _READ_ROWS = 1 << 14
 _PAGE_VALUES = 512
-"""The size of a page is compared with its limit after so many values."""
+"""The size of a page is compared with its limit after this many values."""
 
 _TOPIC = pa.dictionary(pa.int32(), pa.string())
 FILE_SCHEMA = pa.schema(
@@ -151,10 +151,10 @@ class ParquetRecords:
     """An open file. `topic` and `partition` are known when the first records were read."""
 
     def __init__(self, file: BinaryIO, subject: str = "") -> None:
-        """Checks all of the file but values. Raises UsageError for what is no Parquet file, and Damaged."""
+        """Checks all of the file but values. Raises UsageError if it is not a Parquet file, and Damaged."""
         file.seek(0)
         if file.read(len(MAGIC)) != MAGIC:
-            raise UsageError("this is no Parquet file", subject=subject, remedy="name a file that begins with PAR1")
+            raise UsageError("this is not a Parquet file", subject=subject, remedy="name a file that begins with PAR1")
         check_file(file, len(FILE_SCHEMA) + 1, subject)
         self._subject = subject
         try:

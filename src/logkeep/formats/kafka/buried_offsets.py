@@ -86,7 +86,7 @@ def encode_runs(buried: BuriedOffsets) -> bytes:
 def decode_runs(data: bytes, where: str) -> BuriedOffsets:
     """Raises Damaged, whatever the bytes are."""
     if not data.startswith(MAGIC) or (len(data) - len(MAGIC)) % (2 * _PAIR.itemsize):
-        raise Damaged("these are no buried offsets", subject=where)
+        raise Damaged("these are not buried offsets", subject=where)
     pairs = np.frombuffer(data, _PAIR, offset=len(MAGIC)).reshape(-1, 2).astype(np.int64)
     flat = pairs.ravel()
     if len(flat) and (flat[0] < 0 or not (pairs[:, 0] < pairs[:, 1]).all() or not (np.diff(flat) >= 0).all()):

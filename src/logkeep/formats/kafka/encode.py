@@ -1,6 +1,6 @@
 """Encodes records as batches of version 2: the inverse of `records.decode`.
 
-Groups of rows become batches. Offsets inside of a batch count from 0 without holes and times are those of the columns,
+Groups of rows become batches. Offsets inside a batch count from 0 without holes and times are those of the columns,
 so consumers see the same times as in the source (append times too). Keys, values and headers are copied byte
 for byte. Each batch has the codec of the batch its first record came from. Headers lack what `stamping.stamp` writes:
 CRC, producer, sequence.

@@ -101,7 +101,7 @@ def gather(data: Bytes, starts: Longs, sizes: Longs, out: Bytes, places: Longs) 
 
 @kernel(lambda sizes, _borders: 2 * len(sizes))
 def count_borders(sizes: Longs, borders: Ints) -> tuple[int, int]:
-    """Fill in where pieces of these sizes begin and end, one behind the other. Negative sizes are nothing.
+    """Fill in where pieces of these sizes begin and end, one after the other. Negative sizes are nothing.
 
     Returns how many there are of them, and the last border: NO_ROOM when it needs more than 31 bits.
     """

@@ -48,7 +48,7 @@ class View:
         return seen
 
     def inside(self, batches: Batches) -> Flags:
-        """Whether all offsets of a batch are inside of the range and its latest time is before the limit.
+        """Whether all offsets of a batch are inside the range and its latest time is before the limit.
 
         With a share this is never known from the header.
         """

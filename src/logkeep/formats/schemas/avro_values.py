@@ -54,7 +54,7 @@ class AvroReader:
         except RecursionError as error:
             raise Undecodable("it is nested too deep") from error
         except Exception as error:  # as above, for bytes that are no value
-            raise Undecodable(f"it is no value of its schema: {_error_text(error)}") from error
+            raise Undecodable(f"it is not a value of its schema: {_error_text(error)}") from error
         if stream.tell() != len(body):
             raise Undecodable("bytes are left after its value")
         return found
@@ -75,7 +75,7 @@ def json_value(value: Any) -> Any:
 
 
 def _text(text: str) -> str:
-    """Half of a character pair is no text."""
+    """Half of a surrogate pair is not text."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -74,7 +74,7 @@ class CopyManifest:
     created: datetime | None
     modified: datetime | None
     stray_bytes: int
-    """Behind the document."""
+    """After the document."""
 
 
 def read_manifest(data: bytes, subject: str = "") -> CopyManifest:

@@ -64,7 +64,7 @@ class CheckpointEntry:
 def fields(buffer: Bytes, rows: Longs, names: tuple[str, ...]) -> tuple[Longs, int | None]:
     """Numbers of these fields in each row's value, MISSING where there is none; texts as hashes.
 
-    The second answer is the first row whose value is no map.
+    The second answer is the first row whose value is not a map.
     """
     found = np.full((len(rows), len(names)), MISSING, np.int64)
     hashes = np.array([name_hash(name.encode()) for name in names], np.int64)

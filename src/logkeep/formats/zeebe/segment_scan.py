@@ -21,10 +21,10 @@ BLOCK_BYTES = 4 << 20
 LARGEST_FRAME = 64 << 20
 _SMALLEST_FRAME = FRAME_HEAD + 28
 _BEHIND = 64 << 10
-"""So many bytes behind the last frame are read, to find frames that were there."""
+"""Number of bytes after the last frame that are read, to find frames that were there."""
 
 Read = Callable[[int], bytes]
-"""The next bytes of the segment, at most so many; less only at its end."""
+"""The next bytes of the segment, at most `size`; fewer only at its end."""
 
 _FRAMES = {
     kernels.BAD_START: "a frame begins with an unknown byte",
@@ -50,13 +50,13 @@ class ScanEnd(StrEnum):
     UNUSED = "unused"
     """Only zeros: the segment was preallocated and never used."""
     ZEROS = "zeros"
-    """Behind the last frame are zeros."""
+    """After the last frame are zeros."""
     WHOLE = "whole"
     """The segment ends with its last frame."""
     OLD_BYTES = "old-bytes"
-    """Behind the last frame is something that is no frame of this log."""
+    """After the last frame are bytes that are not a frame of this log."""
     CUT_OFF = "cut-off"
-    """Behind the last frame is the next frame of this log, without its first byte."""
+    """After the last frame is the next frame of this log, without its first byte."""
     TORN = "torn"
     """The segment ends inside a frame."""
     DAMAGED = "damaged"

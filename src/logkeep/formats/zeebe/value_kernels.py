@@ -133,7 +133,7 @@ def after(data: Bytes, at: Number, end: Number) -> Number:
 
 @inlined
 def read_map(data: Bytes, at: Number, end: Number, names: Longs, found: Longs) -> bool:
-    """Fill `found` with the numbers of the fields with these names, and with hashes of texts. False if it is no map."""
+    """Fill `found` with the numbers of the fields with these names, and hashes of texts. False if there is no map."""
     if at >= end or not is_map(data[U64(at)]):
         return False
     form, at, _, inside = read_item(data, at, end)

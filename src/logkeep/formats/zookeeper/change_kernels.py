@@ -85,7 +85,7 @@ def data_at(data: Bytes, at: Number, end: Number, row: Longs) -> Number:
 
 @inlined
 def created(data: Bytes, at: Number, end: Number, kind: Number, row: Longs) -> Number:
-    """Behind the path. Logs of 3.3 and older have no cversion."""
+    """After the path. Logs of 3.3 and older have no cversion."""
     row[VERSION] = 0
     at = data_at(data, at, end, row)
     if at >= 0:
@@ -106,7 +106,7 @@ def created(data: Bytes, at: Number, end: Number, kind: Number, row: Longs) -> N
 
 @inlined
 def simple(data: Bytes, at: Number, end: Number, kind: Number, row: Longs) -> Number:
-    """Where a change that is no multi and no session ends; -1 if it is none."""
+    """Where a change that is neither a multi nor of a session ends; -1 if it does not fit."""
     if kind == ERROR:
         return number_at(data, at, end, row, CODE)
     at = path_at(data, at, end, row)

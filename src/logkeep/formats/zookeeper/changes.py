@@ -67,7 +67,7 @@ whatever zone the time is shown."""
 
 
 def changes(records: TransactionColumns, most_rows: int = _MOST_ROWS) -> Iterator[pa.RecordBatch]:
-    """All changes of some records, in their order. Raises Damaged or FormatTooNew for a body that is no transaction."""
+    """All changes of some records, in order. Raises Damaged or FormatTooNew for a body that is not a transaction."""
     data = np.frombuffer(records.data, np.uint8)
     rows = np.empty((min(most_rows, 2 * len(records.zxid) + 16), kernels.COLUMNS), np.int64)
     at, status = 0, kernels.ROOM

@@ -58,20 +58,18 @@ def back_up_by_admin(
     engine_for: EngineFor,
     sleep: Callable[[float], None],
     *,
-    attempts: int = _ATTEMPTS,
-    scratch: Path | None = None,
     new_history: bool = False,
 ) -> ZooKeeperBackupDone:
     """A backup that consists of one snapshot. Exit code 2 if it is fuzzy, which the finding explains.
 
     Raises HistoryUnproven if it does not continue what is archived, unless a new history is requested.
     """
-    with fetched_snapshot(server, sleep, attempts, scratch) as found:
+    with fetched_snapshot(server, sleep) as found:
         if not new_history:
             _check_history(found, sink.known, member)
         mode, version = server_facts(server)
         place = MemberPlace(member, found.path.parent, found.path.parent, server.url, FileOrigin.ADMIN)
-        rounds = RoundSettings(engine_for, lambda _: ServerState(found.zxid, mode, version), patience_s=0.0)
+        rounds = RoundSettings(engine_for, lambda _: ServerState(found.zxid, mode, version), timeout_s=0.0)
         findings = (*found.findings, *sent_in_clear(server))
         options = ZooKeeperBackupOptions((place,), new_history=new_history, findings=findings)
         return back_up(options, sink, rounds, _no_words)
@@ -101,13 +99,13 @@ def _no_words(host: str, word: str) -> str:
 
 @contextmanager
 def fetched_snapshot(
-    server: AdminServer, sleep: Callable[[float], None], attempts: int = _ATTEMPTS, scratch: Path | None = None
+    server: AdminServer, sleep: Callable[[float], None], *, scratch: Path | None = None
 ) -> Iterator[FetchedSnapshot]:
-    """Download until a snapshot is exact, at most `attempts` times; the last one is returned if none was."""
+    """Download until a snapshot is exact, at most five times; the last one is returned if none was."""
     with tempfile.TemporaryDirectory(dir=scratch, prefix="logkeep-admin-") as made:
-        for attempt in range(1, attempts + 1):
+        for attempt in range(1, _ATTEMPTS + 1):
             found = _fetch(server, Path(made), sleep)
-            if found.exact or found.hopeless or attempt == attempts:
+            if found.exact or found.hopeless or attempt == _ATTEMPTS:
                 yield found
                 return
             found.path.unlink()

@@ -15,16 +15,16 @@ from logkeep.zookeeper.model.sink import PlacedLog
 
 def damage_findings(member: MemberRun, kept: Sequence[PlacedLog], others: OtherMembers) -> Iterable[Finding]:
     """`kept`: of this member; `others`: what is archived of the other members."""
-    logs = {log.path.name: log for log in member.seen.logs}
+    logs = {log.path.name: log for log in member.files.logs}
     for name, damages in member.damage.items():
         for damage in damages:
-            following = _next_log(member.seen.logs, logs.get(name))
+            following = _next_log(member.files.logs, logs.get(name))
             yield from _damage(member.path_of(name), damage, following, _Held(name, kept, others))
 
 
 def from_damage(member: MemberRun, hole: RoundHole) -> bool:
     """Whether a finding about a damaged file already reports it."""
-    following = {log.path.name: _next_log(member.seen.logs, log) for log in member.seen.logs}
+    following = {log.path.name: _next_log(member.files.logs, log) for log in member.files.logs}
     return any(
         _before(name, d) < hole.first and hole.last < (d.resumes_zxid or following.get(name) or 0)
         for name, damages in member.damage.items()

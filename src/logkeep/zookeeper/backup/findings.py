@@ -38,25 +38,25 @@ class MemberOutcome:
 
 def member_outcome(member: MemberRun, others: OtherMembers) -> MemberOutcome:
     """`others`: what is archived of the other members."""
-    logs, doubled = _without_overlaps(member)
+    logs, contradicting = _without_overlaps(member)
     logs = _with_borders(member, logs)
     kept_to = member.continued.kept_to
     before = [(kept_to, kept_to)] if kept_to is not None else []
     open_holes = holes([*before, *((p.kept.first, p.kept.last) for p in logs)])
-    torn, unkept = list(_torn(member)), _behind_other_records(logs, doubled)
+    torn, not_kept = list(_torn(member)), _after_other_records(logs, contradicting)
     findings = [
         *_strays(member),
         *_bad_snapshots(member),
-        *(_doubled(member, one) for one in doubled),
-        *(_unkept(member, hole) for hole in unkept),
+        *(_contradicting(member, one) for one in contradicting),
+        *(_not_kept(member, hole) for hole in not_kept),
         *damage_findings(member, logs, others),
         *_logged_again(member),
         *(_hole(member, hole, others.holders(hole)) for hole in open_holes if not from_damage(member, hole)),
         *_open_end(member),
-        *_unasked(member),
+        *_server_not_asked(member),
     ]
     lost = [LostRange(member.place.name, h.first, h.last, _reason(member, h)) for h in open_holes]
-    lost += [LostRange(member.place.name, h.first, h.last, _CONTRADICTED) for h in unkept]
+    lost += [LostRange(member.place.name, h.first, h.last, _CONTRADICTED) for h in not_kept]
     return MemberOutcome(tuple(findings), (*lost, *torn), tuple(logs))
 
 
@@ -67,7 +67,7 @@ def kept_runs(member: MemberRun) -> list[tuple[int, int]]:
 
 def preview_findings(member: MemberRun) -> list[Finding]:
     """Findings that are known before anything is copied."""
-    return [*_strays(member), *_unasked(member)]
+    return [*_strays(member), *_server_not_asked(member)]
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
@@ -86,7 +86,7 @@ def exit_code(findings: Iterable[Finding]) -> int:
 
 
 @dataclass(frozen=True)
-class _Doubled:
+class _ContradictingRun:
     """Records of one epoch that differ from archived ones, or come after such."""
 
     file: str
@@ -94,16 +94,16 @@ class _Doubled:
     last: int
 
 
-def _without_overlaps(member: MemberRun) -> tuple[list[PlacedLog], list[_Doubled]]:
+def _without_overlaps(member: MemberRun) -> tuple[list[PlacedLog], list[_ContradictingRun]]:
     """Pieces in order of zxid without those that overlap an earlier one; and records that contradict these."""
     kept: list[PlacedLog] = []
-    doubled = [_Doubled(name, o.first, o.last) for name, others in member.others.items() for o in others]
+    contradicting = [_ContradictingRun(name, o.first, o.last) for name, others in member.others.items() for o in others]
     for one in sorted(member.logs, key=lambda p: (p.kept.first, -p.kept.last)):
         if not kept or one.kept.first > kept[-1].kept.last:
             kept.append(one)
         elif one.kept.last > kept[-1].kept.last or not member.holds(kept[-1].kept, one.kept):
-            doubled.append(_Doubled(one.kept.name, one.kept.first, one.kept.last))
-    return kept, doubled
+            contradicting.append(_ContradictingRun(one.kept.name, one.kept.first, one.kept.last))
+    return kept, contradicting
 
 
 def _with_borders(member: MemberRun, logs: Sequence[PlacedLog]) -> list[PlacedLog]:
@@ -118,7 +118,7 @@ def _with_borders(member: MemberRun, logs: Sequence[PlacedLog]) -> list[PlacedLo
 
 
 def _strays(member: MemberRun) -> Iterable[Finding]:
-    for path in member.seen.strays:
+    for path in member.files.strays:
         yield Finding(
             code="stray-file",
             severity=Severity.WARNING,
@@ -129,7 +129,7 @@ def _strays(member: MemberRun) -> Iterable[Finding]:
 
 
 def _bad_snapshots(member: MemberRun) -> Iterable[Finding]:
-    newest = member.seen.snapshots[-1].path.name if member.seen.snapshots else ""
+    newest = member.files.snapshots[-1].path.name if member.files.snapshots else ""
     for name, found in member.unusable.items():
         never_whole = not found.finished if found.finished is not None else name == newest and not member.still
         unfinished = never_whole and member.has_base
@@ -179,7 +179,7 @@ def _open_end(member: MemberRun) -> Iterable[Finding]:
         yield Finding(
             code="no-log-seen",
             severity=Severity.WARNING,
-            where=str(member.seen.log_dir),
+            where=str(member.files.log_dir),
             what="there is no log here, and no server could be asked whether there should be one",
             remedy=NAME_LOG_DIR,
         )
@@ -189,7 +189,7 @@ def _open_end(member: MemberRun) -> Iterable[Finding]:
         yield Finding(
             code="no-log",
             severity=Severity.DAMAGE,
-            where=str(member.seen.log_dir),
+            where=str(member.files.log_dir),
             what=f"there is no log here, and the server has processed {hex_zxid(progress.cap or 0)}, after its newest "
             f"snapshot ({hex_zxid(progress.newest_snapshot)}): its logs are elsewhere",
             remedy=NAME_LOG_DIR,
@@ -231,7 +231,7 @@ def _over_http(member: MemberRun) -> bool:
     return member.place.origin is FileOrigin.ADMIN
 
 
-def _unasked(member: MemberRun) -> Iterable[Finding]:
+def _server_not_asked(member: MemberRun) -> Iterable[Finding]:
     if member.state is not None:
         return
     tail = [p.kept for p in member.logs if p.kept.proof is Proof.UNPROVEN]
@@ -248,7 +248,7 @@ def _unasked(member: MemberRun) -> Iterable[Finding]:
     )
 
 
-def _other_server(member: MemberRun, said: ServerState, named: str) -> Finding:
+def _other_server(member: MemberRun, answer: ServerState, named: str) -> Finding:
     """`named`: what is therefore not known to be committed."""
     behind = "their files continue after that"
     if member.overtaken is not None:
@@ -260,12 +260,12 @@ def _other_server(member: MemberRun, said: ServerState, named: str) -> Finding:
         code="server-lags" if member.lagging else "other-server",
         severity=Severity.WARNING,
         where=member.place.host,
-        what=f"{who}: it is at {hex_zxid(said.zxid)}, {behind}; its answer is not used{named}",
+        what=f"{who}: it is at {hex_zxid(answer.zxid)}, {behind}; its answer is not used{named}",
         remedy="check --zk-host: name the server that writes these directories",
     )
 
 
-def _doubled(member: MemberRun, one: _Doubled) -> Finding:
+def _contradicting(member: MemberRun, one: _ContradictingRun) -> Finding:
     return Finding(
         code="log-overlap",
         severity=Severity.WARNING,
@@ -275,13 +275,13 @@ def _doubled(member: MemberRun, one: _Doubled) -> Finding:
     )
 
 
-def _behind_other_records(logs: Sequence[PlacedLog], doubled: Sequence[_Doubled]) -> list[RoundHole]:
+def _after_other_records(logs: Sequence[PlacedLog], contradicting: Sequence[_ContradictingRun]) -> list[RoundHole]:
     """What comes after records that contradict archived ones, at the very end: elsewhere it is reported as a hole."""
     last = max((p.kept.last for p in logs), default=0)
-    return [RoundHole(max(one.first, last + 1), one.last) for one in doubled if one.last > last]
+    return [RoundHole(max(one.first, last + 1), one.last) for one in contradicting if one.last > last]
 
 
-def _unkept(member: MemberRun, hole: RoundHole) -> Finding:
+def _not_kept(member: MemberRun, hole: RoundHole) -> Finding:
     return Finding(
         code="lost-transactions",
         severity=Severity.DAMAGE,

@@ -30,6 +30,7 @@ _FIRST_ZXID = slice(24, 32)
 class LogCopyUnit:
     path: str
     pinned: str
+    """Where it can be read after its name is gone; empty: nowhere."""
     size_bytes: int
     member: str
     history: str

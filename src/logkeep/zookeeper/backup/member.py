@@ -112,7 +112,7 @@ class MemberRun:
 
     def path_of(self, name: str) -> str:
         """The path of a file of this name, for messages."""
-        return next((str(f.path) for f in (*self.seen.logs, *self.seen.snapshots) if f.path.name == name), name)
+        return next((str(f.path) for f in (*self.files.logs, *self.files.snapshots) if f.path.name == name), name)
 
     def update_files(self, found: ServerFiles) -> None:
         """Take a new listing; `still` is whether it equals the last one."""
@@ -134,10 +134,8 @@ class MemberRun:
 
     def snapshot_units(self) -> list[SnapshotCopyUnit]:
         """Snapshots that are not archived yet. Unreadable ones are tried again: they may have been unfinished."""
-        wanted = [
-            f for f in self._listed_files.snapshots if f.path.name not in self.snapshots and not self._is_known(f)
-        ]
-        packed = {f.zxid for f in self._listed_files.snapshots if f.name.packing is not SnapshotPacking.PLAIN}
+        wanted = [f for f in self.files.snapshots if f.path.name not in self.snapshots and not self._is_known(f)]
+        packed = {f.zxid for f in self.files.snapshots if f.name.packing is not SnapshotPacking.PLAIN}
         return [
             SnapshotCopyUnit(
                 path=str(f.path),
@@ -181,7 +179,7 @@ class MemberRun:
 
     def _held_snapshots(self) -> Iterator[int]:
         """zxids of snapshots on its disk that are archived, by this backup or an earlier one."""
-        for file in self._listed_files.snapshots:
+        for file in self.files.snapshots:
             if file.path.name in self.snapshots or self._is_known(file):
                 yield file.zxid
 
@@ -189,11 +187,11 @@ class MemberRun:
         """The last logged transaction beyond the server's zxid, which it must reach soon if it is its log; 0: none."""
         if self.state is None:
             return 0
-        return logged_to(self._listed_files.logs, self.ends, self.largest_record, self.chunk_bytes)
+        return logged_to(self.files.logs, self.ends, self.largest_record, self.chunk_bytes)
 
     def note_lag(self, other_server: ServerState, logged: int) -> None:
         """Its zxid stays below what was logged before it was asked."""
-        self.overtaken, self.lagging = logged, not processes_all(other_server, self._listed_files.current_epoch)
+        self.overtaken, self.lagging = logged, not processes_all(other_server, self.files.current_epoch)
         self.forget_answers(other_server)
 
     def forget_answers(self, other_server: ServerState | None) -> None:
@@ -209,7 +207,7 @@ class MemberRun:
 
     def log_units(self) -> list[tuple[LogToRead, LogCopyUnit]]:
         self.rereads = False
-        logs = logs_to_read(self._listed_files.logs, self.ends, self.continued.kept_to)
+        logs = logs_to_read(self.files.logs, self.ends, self.continued.kept_to)
         cap = self.state.zxid if self.state is not None else None
         alone = self.state is not None and self.state.mode == "standalone"
         proven = proven_by((s.kept for s in self.snapshots.values()), cap, alone=alone)
@@ -253,11 +251,11 @@ class MemberRun:
         """Archived records that may be logged again in a file."""
         runs = [self._run_of(p.kept) for p in self.logs]
         if self.continued.kept_to is not None:
-            runs += archived_runs(file, self._listed_files.logs, self.continued, self.open_files)
+            runs += archived_runs(file, self.files.logs, self.continued, self.open_files)
         return tuple(runs)
 
     def _run_of(self, kept: ArchivedLog) -> KnownRecords:
-        path = next((str(log.path) for log in reversed(self._listed_files.logs) if log.path.name == kept.name), "")
+        path = next((str(log.path) for log in reversed(self.files.logs) if log.path.name == kept.name), "")
         start_at, pinned = self.positions[kept.name, kept.first].start_at, self.open_files.path_of(path)
         return KnownRecords(kept.first, kept.last, kept.last_adler, path, pinned, start_at)
 
@@ -276,7 +274,7 @@ class MemberRun:
     def _adjacent(self, file: str, end_at: int, position: PiecePosition) -> bool:
         if file == position.file:
             return end_at == position.joins_at
-        names = [log.path.name for log in self._listed_files.logs]
+        names = [log.path.name for log in self.files.logs]
         next_one = position.file in names[1:] and names[names.index(position.file) - 1] == file
         return next_one and position.joins_at == HEADER_BYTES and self.closed_at.get(file) == end_at
 
@@ -318,21 +316,18 @@ class MemberRun:
             name=self.place.name,
             version=state.version if state else "",
             host=self.place.host,
-            data_dir=str(self._listed_files.snapshot_dir) if self.place.origin is FileOrigin.DISK else "",
-            log_dir=str(self._listed_files.log_dir) if self.place.origin is FileOrigin.DISK else "",
+            data_dir=str(self.files.snapshot_dir) if self.place.origin is FileOrigin.DISK else "",
+            log_dir=str(self.files.log_dir) if self.place.origin is FileOrigin.DISK else "",
             role=state.mode if state else "",
             zxid=self.state.zxid if self.state else None,
-            current_epoch=self._listed_files.current_epoch,
-            accepted_epoch=self._listed_files.accepted_epoch,
+            current_epoch=self.files.current_epoch,
+            accepted_epoch=self.files.accepted_epoch,
             voters=self.voters,
         )
 
     @property
-    def seen(self) -> ServerFiles:
-        return self._listed_files
-
-    @property
-    def _listed_files(self) -> ServerFiles:
+    def files(self) -> ServerFiles:
+        """The last listing, with purged files that are still open."""
         if self.found is None:
             raise RuntimeError("the directories were not listed yet")
         return self.found
@@ -349,10 +344,10 @@ class MemberRun:
     @property
     def lacks_logs(self) -> bool:
         """A server has a log as soon as it has a transaction: without any, they are in another directory."""
-        return not self._listed_files.logs
+        return not self.files.logs
 
     def newest_log(self) -> FoundFile | None:
-        return self._listed_files.logs[-1] if self._listed_files.logs else None
+        return self.files.logs[-1] if self.files.logs else None
 
     def _is_known(self, file: FoundFile) -> bool:
         """A server may write a snapshot again under its old name: only equal bytes are the same snapshot."""

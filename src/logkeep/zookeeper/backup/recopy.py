@@ -60,8 +60,8 @@ def _units_to_recopy(members: Sequence[MemberRun], damaged: Sequence[ArchivedLog
 
 
 def _log_units(member: MemberRun, kept: ArchivedLog) -> Iterator[LogCopyUnit]:
-    """None if no log goes back so far."""
-    file = next((log for log in reversed(member.seen.logs) if log.zxid <= kept.first), None)
+    """Nothing if no log of the server goes back to its first transaction."""
+    file = next((log for log in reversed(member.files.logs) if log.zxid <= kept.first), None)
     before = _before(file, kept.first) if file is not None else None
     if file is not None and before is not None:
         path, pinned = str(file.path), member.open_files.path_of(str(file.path))
@@ -87,8 +87,8 @@ def _before(file: FoundFile, first: int) -> RecordMark | None:
 
 
 def _snapshot_units(member: MemberRun, kept: ArchivedSnapshot) -> Iterator[SnapshotCopyUnit]:
-    """None if the file is gone, or was written again."""
-    for file in member.seen.snapshots:
+    """Nothing if the file is gone, or was written again."""
+    for file in member.files.snapshots:
         if file.path.name == kept.name and sha256_of(file.path) == kept.sha256:
             yield SnapshotCopyUnit(
                 path=str(file.path),

@@ -34,7 +34,7 @@ class RoundSettings:
 
     engine_for: EngineFor
     ask: Ask
-    patience_s: float = 30.0
+    timeout_s: float = 30.0
     """Maximum time to wait until the logs reach the server's zxid and the end of the newest snapshot."""
     most_rounds: int = 200
     largest_record: int | None = None
@@ -54,7 +54,7 @@ class RoundSettings:
 
     def run(self, members: Sequence[MemberRun]) -> int:
         """Copy until all members are complete, or the time limit is reached; returns the number of rounds."""
-        deadline, number, open_members = self.monotonic() + self.patience_s, 0, list(members)
+        deadline, number, open_members = self.monotonic() + self.timeout_s, 0, list(members)
         while open_members:
             number += 1
             had = {id(m): len(m.logs) + len(m.snapshots) for m in open_members}
@@ -102,7 +102,7 @@ class RoundSettings:
             member.update_files(list_files(member.place))
 
     def _lags(self, member: MemberRun) -> bool:
-        """Whether its zxid bounds nothing: it does not reach what these logs held before it was asked.
+        """Whether its zxid is no limit for these logs: it stays below what they held before the server was asked.
 
         Under load a server does within milliseconds. One that does not is another server, or a member that waits for
         the others; one that no longer answers may have processed all that it has logged.
@@ -110,7 +110,7 @@ class RoundSettings:
         if member.state is None:
             return False
         logged, host = member.unprocessed(), member.place.host
-        deadline = self.monotonic() + min(self.patience_s, _PROCESSED_WITHIN_S)
+        deadline = self.monotonic() + min(self.timeout_s, _PROCESSED_WITHIN_S)
         member.state_after = after = self.ask_server(host)
         while (after is None or after.zxid < logged) and logged and self.monotonic() < deadline:
             self.sleep(_PAUSE_S)
@@ -144,7 +144,7 @@ class RoundSettings:
     def keep_damaged(self, members: Sequence[MemberRun]) -> None:
         """Store damaged files unchanged: a later analysis may find more in them."""
         work = [(m, file, positions) for m in members for file, positions in damaged_files(m)]
-        units = [verbatim(m, f) for m, f, _ in work]
+        units = [verbatim_unit(m, f) for m, f, _ in work]
         engine = self.engine_for(sum(u.size_bytes for u in units))
         copied = engine.map(copy_verbatim, units, CopiedVerbatim, label="damaged", weight=lambda u: u.size_bytes)
         for (member, file, positions), result in zip(work, copied, strict=True):
@@ -161,7 +161,7 @@ class RoundSettings:
             return None
 
 
-def verbatim(member: MemberRun, file: FoundFile) -> VerbatimUnit:
+def verbatim_unit(member: MemberRun, file: FoundFile) -> VerbatimUnit:
     return VerbatimUnit(
         path=str(file.path),
         pinned=member.open_files.path_of(str(file.path)),
@@ -177,13 +177,13 @@ def verbatim(member: MemberRun, file: FoundFile) -> VerbatimUnit:
 def damaged_files(member: MemberRun) -> Iterator[tuple[FoundFile, tuple[int, ...]]]:
     """Files with damage that later rounds will not resolve."""
     newest = member.newest_log()
-    for log in member.seen.logs:
+    for log in member.files.logs:
         found = member.damage.get(log.path.name, ())
         lasting = [d.position for d in found if d.resumes_zxid is not None or log != newest]
         lasting += [other.position for other in member.others.get(log.path.name, ())]
         if lasting:
             yield log, tuple(lasting)
-    for snapshot in member.seen.snapshots[:-1]:
+    for snapshot in member.files.snapshots[:-1]:
         if snapshot.path.name in member.unusable:
             yield snapshot, ()
 

@@ -119,7 +119,7 @@ def _gathered(
         schemes=sorted(set(chain.from_iterable(member.schemes for member in members))),
         texts=texts,
         config=config.files,
-        left_out=(*config.left_out, *(path for m in members for path in m.seen.strays)),
+        left_out=(*config.left_out, *(path for m in members for path in m.files.strays)),
         rounds=number,
         backup_zxid=backup_zxid(members),
     )
@@ -140,9 +140,9 @@ def _config(options: ZooKeeperBackupOptions, members: Sequence[MemberRun]) -> Co
     if not options.include_config:
         return Configuration()
     if options.config_dirs:  # `myid` is always beside the data
-        places = [*options.config_dirs, *(m.seen.snapshot_dir.parent for m in members)]
+        places = [*options.config_dirs, *(m.files.snapshot_dir.parent for m in members)]
     else:
-        places = [p for m in members for p in usual_places(m.seen.snapshot_dir, dict(os.environ))]
+        places = [p for m in members for p in usual_places(m.files.snapshot_dir, dict(os.environ))]
     return gather_config(list(dict.fromkeys(places)), include_secrets=options.include_secrets)
 
 

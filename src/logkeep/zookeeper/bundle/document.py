@@ -21,10 +21,10 @@ from logkeep.zookeeper.model.archived import FileOrigin, LogFileEnding
 VERSION: Final = "1.1"
 """1.1: sealed. Releases that read 1.0 read it too."""
 WITHOUT_DOCUMENT: Final = (
-    "bring the document back from a copy; or unpack what is in snapshots and txnlogs into one directory version-2, and "
+    "restore the document from a copy; or unpack what is in snapshots and txnlogs into one directory version-2, and "
     "run `zkbackup backup` with it as --zk-data-dir: that makes a new backup of them"
 )
-"""A way out, for who has the data and not what describes it."""
+"""The remedy for a user who has the files of a bundle, but no readable document."""
 _LARGEST_BYTES: Final = 64 << 20
 _SUFFIX: Final = {"": Codec.NONE, ".gz": Codec.GZIP, ".zst": Codec.ZSTD}
 Checksum = Annotated[str, msgspec.Meta(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -72,7 +72,7 @@ class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
     end_zxid: Hex
     size: Count
     status: str
-    """`valid`, `truncated` or `damaged`."""
+    """`valid`, `truncated`, `damaged` or `repaired`."""
     transaction_count: Count
     checksum: Checksum
     stored_name: str
@@ -141,7 +141,7 @@ class BackupInfo(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     exit_code: int = 0
     seal: Checksum | msgspec.UnsetType = msgspec.UNSET
-    """See `sealing`."""
+    """The SHA-256 of the document: see `info_file`."""
 
 
 def with_seal(info: BackupInfo) -> BackupInfo:
@@ -170,7 +170,9 @@ def read_info(bundle: Path) -> BackupInfo:
     if info.version.partition(".")[0] != VERSION.partition(".")[0]:
         raise FormatTooNew(f"it has format {info.version}, this release reads {VERSION}", subject=str(path))
     if int(info.backup_zxid.hex, 16) != info.backup_zxid.decimal:
-        raise Damaged("its two numbers of the last transaction differ", subject=str(path), remedy=WITHOUT_DOCUMENT)
+        raise Damaged(
+            "its last zxid differs between hexadecimal and decimal", subject=str(path), remedy=WITHOUT_DOCUMENT
+        )
     _check_names(info, path)
     return info
 
@@ -189,6 +191,6 @@ def _check_names(info: BackupInfo, path: Path) -> None:
         parsed = parse_name(name)
         usual = parsed is not None and parsed.kind is kind and not parsed.stray and parsed.zxid == int(zxid, 16)
         if not usual or not stored.startswith(name) or stored.removeprefix(name) not in _SUFFIX:
-            raise Damaged(f"{stored[:80]!r} is no name of a stored file", subject=str(path))
+            raise Damaged(f"{stored[:80]!r} is not the name of a stored file", subject=str(path))
     if len({stored for _, stored, *_ in names}) != len(names):
         raise Damaged("two entries have the same file", subject=str(path))

@@ -1,4 +1,4 @@
-"""Read a bundle: its document names the files, and their hashes are checked by those who read them."""
+"""Read a bundle: its document names the files. A caller that reads a file compares its hash."""
 
 import os
 from dataclasses import dataclass

@@ -12,7 +12,6 @@ from typing import Protocol
 import msgspec
 
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, header
-from logkeep.model.work import Progress
 from logkeep.zookeeper.model.archived import ArchivedFile, ArchivedLog, ArchivedSnapshot, BackupView, LogFileEnding
 from logkeep.zookeeper.model.log_slices import Sink
 from logkeep.zookeeper.model.snapshot_scan import Hashed
@@ -101,10 +100,8 @@ def repair(
     earlier: Sequence[BackupView] = (),
     beside: Sequence[BackupView] = (),
     level: Level = Level.DATA,
-    voters: int | None = None,
     accept_loss: bool = True,
     checks: ObjectChecks | None = None,
-    progress: Progress = lambda _: None,
 ) -> Repaired:
     """`earlier`, `beside`: backups that may have what this one lost, see `Views`. `checks`: of the view, if known.
 
@@ -112,7 +109,7 @@ def repair(
     """
     views = Views(view, beside, earlier)
     with views.reading:
-        found = plan_with_views(views, checks or check_data(view, check_files(view), progress))
+        found = plan_with_views(views, checks or check_data(view, check_files(view), lambda _: None))
         carried = [
             _carry_out(case, plan, views, sink, accept_loss)
             for case, plan in zip(found.cases, found.repairs, strict=True)
@@ -129,7 +126,7 @@ def repair(
         dropped=(*found.dropped, *(kept for kept, _ in found.copied if kept in gone)),
     )
     dropped = found.dropped if accept_loss else ()
-    verified = verify(sink.complete(repairs, dropped), level, voters=voters, progress=progress)
+    verified = verify(sink.complete(repairs, dropped), level)
     return Repaired(repairs, tuple(kept for kept, _ in copied), dropped, verified, found)
 
 
@@ -139,12 +136,11 @@ def plan_backup_repair(
     earlier: Sequence[BackupView] = (),
     beside: Sequence[BackupView] = (),
     checks: ObjectChecks | None = None,
-    progress: Progress = lambda _: None,
 ) -> BackupRepairPlan:
     """What `repair` would do; nothing is written."""
     views = Views(view, beside, earlier)
     with views.reading:
-        return plan_with_views(views, checks or check_data(view, check_files(view), progress))
+        return plan_with_views(views, checks or check_data(view, check_files(view), lambda _: None))
 
 
 def plan_with_views(views: Views, checks: ObjectChecks) -> BackupRepairPlan:

@@ -93,7 +93,7 @@ def _append(place: SourceRef, row: Segment, where: str, writer: StoredWriter, pr
         raise Damaged(f"it holds {held}, which is not what its row says", subject=where)
 
 
-def kin_of(place: SourceRef, folded: Folded) -> MergeKeyOf:
+def merge_key_of(place: SourceRef, folded: Folded) -> MergeKeyOf:
     """Which pieces may be merged: those of one file and epoch, as the newest backup names them.
 
     Only pieces that every backup which has them will find in a larger object.
@@ -105,10 +105,10 @@ def kin_of(place: SourceRef, folded: Folded) -> MergeKeyOf:
     whole = [log for log in record.logs if not log.apart and rows[log.token].token == log.token]
     named = _pieces_of_other_records(place, folded)
     logs = {log.token: log for log in whole if all(_is_found_in(other, log) for other in named)}
-    return lambda row: _relation(row, logs.get(row.token))
+    return lambda row: _merge_key(row, logs.get(row.token))
 
 
-def _relation(row: Segment, log: ArchivedLog | None) -> Hashable | None:
+def _merge_key(row: Segment, log: ArchivedLog | None) -> Hashable | None:
     """None for a row that was shortened: it does not cover the end of its object, so no piece can follow it."""
     if log is None or (row.first, row.end) != (log.first, log.last + 1):
         return None
@@ -137,4 +137,4 @@ def _is_found_in(named: ArchivedLog, piece: ArchivedLog) -> bool:
     return bool(named.size_bytes) and piece.first <= named.first and named.last <= piece.last
 
 
-WAY = MergeWay(merge_logs, kin_of, _PROOF)
+WAY = MergeWay(merge_logs, merge_key_of, _PROOF)

@@ -39,7 +39,7 @@ from logkeep.zookeeper.repo.whole_objects import whole_view
 from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data, check_files, named
 from logkeep.zookeeper.verify.run import Level
 
-_FAILED: Final = "it could not be read any more when it was to be repaired"
+_FAILED: Final = "it could no longer be read during the repair"
 
 
 @dataclass

@@ -24,7 +24,7 @@ from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.chain.lease import DEFAULT_TTL
 from logkeep.repository.chain.write_session import Writing, writing
-from logkeep.repository.object_writer import DEFAULT_LEVEL, StoredWriter
+from logkeep.repository.object_writer import StoredWriter
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
 from logkeep.zookeeper.model.sink import CompletedBackup, CopiedAgain, Gathered, Known, MemberText
 from logkeep.zookeeper.repo.claims import (
@@ -66,7 +66,6 @@ class ArchiveObjects:
 
     place: SourceRef
     codec: Codec
-    level: int = DEFAULT_LEVEL
     tokens: TokenSource = random_token
     apart: str = "tail"
     """The history of the tails of this run; no other run uses it."""
@@ -93,7 +92,7 @@ class ArchiveObjects:
     def _open(self, collection: Kind, member: str, history: str, first: int, codec: Codec) -> StoredWriter:
         token = self.tokens()
         name = layout.object_of(self.place.source, log_of(collection, member, history), first, token, codec)
-        return StoredWriter(self.place.store.open_new(name), name, token, codec, self.level)
+        return StoredWriter(self.place.store.open_new(name), name, token, codec)
 
 
 @dataclass(frozen=True)
@@ -197,9 +196,9 @@ class ArchiveSink:
     def _all_included(self, gathered: Gathered, base: ArchiveView | None) -> "_Held":
         """Everything that the backup will include: what is carried over and still needed, and what is new."""
         old_logs, old_snapshots = carried_over(self.last, gathered.history)
-        anew = {(p.kept.member, p.kept.name) for p in gathered.snapshots}
+        replaced = {(p.kept.member, p.kept.name) for p in gathered.snapshots}
         logs = [*old_logs, *(log_record(p, self.new_objects.apart) for p in gathered.logs)]
-        snapshots = [*(s for s in old_snapshots if (s.member, s.name) not in anew)]
+        snapshots = [*(s for s in old_snapshots if (s.member, s.name) not in replaced)]
         snapshots += map(snapshot_record, gathered.snapshots)
         if not logs and not snapshots:
             raise BackupFailed("there is nothing to back up", subject=self.session.place.source)
@@ -297,7 +296,6 @@ def archiving(
     clock: Clock,
     tokens: TokenSource,
     codec: Codec = Codec.NONE,
-    level: int = DEFAULT_LEVEL,
     wanted: BackupId | None = None,
     tags: tuple[str, ...] = (),
     group: tuple[str, ...] = (),
@@ -310,7 +308,7 @@ def archiving(
         check_source(place, KIND, {})
         last = last_record(place, session.folded)
         run = tokens()[:10]
-        new_objects = ArchiveObjects(place, codec, level, RunTokens(run), f"tail-{tokens()}")
+        new_objects = ArchiveObjects(place, codec, RunTokens(run), f"tail-{tokens()}")
         sink = ArchiveSink(session, new_objects, last, wanted, tags, group, history_window)
         try:
             yield sink

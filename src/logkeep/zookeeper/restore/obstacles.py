@@ -121,7 +121,7 @@ def _about_original_files(found: RestoreSituation) -> Iterator[Finding]:
     until, base = found.path.until, found.path.base.snapshot
     if found.highest_used > until:
         what = f"zxids above {hex_zxid(until)} were in use, and will be used again"
-        yield warning("zxids-reused", what, "restore an exact snapshot: it is named above them")
+        yield warning("zxids-reused", what, "restore an exact snapshot: its zxid is above them")
     if found.epoch is not None:
         what = "a member that is not restored and has a later snapshot keeps that tree, whatever the leader has"
         yield warning("forgotten-members", what, "restore an exact snapshot: it makes the leader send the whole tree")

@@ -59,7 +59,7 @@ def _disk_full(path: Path | str, what: str, why: str) -> BackupFailed:
 
 @contextmanager
 def deadline(connected: socket.socket, total_s: float, subject: str) -> Iterator[None]:
-    """End the connection after so many seconds. Raises ClusterUnreachable then, whatever the block raised."""
+    """End the connection after this many seconds. Raises ClusterUnreachable then, whatever the block raised."""
     lock, late, over = threading.Lock(), threading.Event(), threading.Event()
 
     def end() -> None:

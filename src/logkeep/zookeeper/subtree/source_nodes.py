@@ -23,11 +23,11 @@ class LeftOutReason(StrEnum):
     SYSTEM = "ZooKeeper keeps /zookeeper for itself"
     ONTO_SYSTEM = "ZooKeeper keeps this path for itself, and the backup has it under another one"
     EPHEMERAL = "a session owned it"
-    NO_TEXT = "its name is no UTF-8"
+    NO_TEXT = "its name is not UTF-8"
     LIVE_EPHEMERAL = "a session owns a live node of this name"
     BELOW_EPHEMERAL = "a session owns a live node above it"
-    HOLDS_EPHEMERAL = "it is extra, and a node below it is a session's"
-    EXTRA_EPHEMERAL = "it is extra, and a session's: it goes with the session"
+    HOLDS_EPHEMERAL = "it is extra, and a session owns a node below it"
+    EXTRA_EPHEMERAL = "it is extra, and a session owns it: it ends with the session"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Findings about a history: what is missing, disputed or unproven in all that a backup holds of it. Pure.
 
-They follow from zxids, borders and windows alone. A server is no judge of this: it starts with most such files, has a
-tree that never existed, and reports nothing.
+They follow from zxids, borders and windows alone. Starting a server does not show this: it starts
+with most such files, has a tree that never existed, and reports nothing.
 """
 
 from collections.abc import Collection, Iterator, Mapping

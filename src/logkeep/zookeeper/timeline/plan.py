@@ -23,7 +23,7 @@ from logkeep.zookeeper.timeline.timeline import end_is_open, line_of
 RANK = {Proof.UNPROVEN: 0, Proof.BOUNDED: 1, Proof.PROVEN: 2}
 """Strength of a proof, for comparison."""
 NO_DIGEST = "bounded, no digest"
-AWAITS_DIGEST = "exact only if a digest fits on the way"
+AWAITS_DIGEST = "exact only if a digest in the logs matches"
 EPOCH_BELIEVED = "the end of an epoch is believed, not proven"
 TAIL_UNPROVEN = "no server was asked whether the last transactions were committed"
 TAIL_AGREED = "the last transactions are agreed by a majority"

@@ -8,7 +8,6 @@ from typing import BinaryIO
 
 from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.model.work import Progress
 from logkeep.zookeeper.model.archived import ArchivedFile, ArchivedLog, ArchivedSnapshot, BackupView, Member
 from logkeep.zookeeper.model.findings import FileFinding
 from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data
@@ -53,14 +52,7 @@ class _Along:
         return False
 
 
-def choose(
-    view: BackupView,
-    target: Target,
-    *,
-    believe: bool = False,
-    accept_mismatch: bool = False,
-    progress: Progress = lambda _: None,
-) -> VerifiedPath:
+def choose(view: BackupView, target: Target, *, believe: bool = False, accept_mismatch: bool = False) -> VerifiedPath:
     """Raises RestoreFailed, which names what can be restored instead, also if damage leaves only an earlier moment.
 
     `accept_mismatch`: if there is no other path, accept a tree that the digests of the server contradict.
@@ -74,7 +66,7 @@ def choose(
             raise path.error(view.name)
         meant = max(meant, path.until)
         along = _along(view, path, good)
-        checks = check_data(along, ObjectChecks(), progress)
+        checks = check_data(along, ObjectChecks(), lambda _: None)
         if not checks.unusable:
             break
         checked: set[ArchivedFile] = {*along.snapshots, *along.logs}

@@ -79,7 +79,7 @@ def boot_findings(
 
 def refused_words(error: ServerRefused) -> str:
     """With the end of its log: the file itself is deleted with the copy."""
-    return f"a real server does not start on it: {error}; its last words: {log_end(error)}"
+    return f"a real server does not start on it: {error}; the end of its log: {log_end(error)}"
 
 
 def not_booted(error: LogkeepError | OSError) -> FileFinding:

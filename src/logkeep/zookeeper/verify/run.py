@@ -134,16 +134,15 @@ def verify(
         except Interrupted:
             raise
         except (LogkeepError, OSError) as error:
-            if not any(_counts(each) for each in seen):
+            if not any(_fails_verification(each) for each in seen):
                 raise
             seen.append(not_booted(error))
             level = Level.REPLAY
     return _verified(level, seen, objects, replayed.holdings or holdings, times, replayed)
 
 
-def _counts(seen: FileFinding) -> bool:
-    """Whether it makes a verification fail."""
-    return seen.severity is Severity.DAMAGE or seen.kind in _OLD_HOLES
+def _fails_verification(found: FileFinding) -> bool:
+    return found.severity is Severity.DAMAGE or found.kind in _OLD_HOLES
 
 
 def _unchecked(view: BackupView) -> Iterator[FileFinding]:

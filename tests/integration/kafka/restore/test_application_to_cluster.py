@@ -240,7 +240,7 @@ class _Interrupted(NamedTuple):
         numbers = iter(wanted)
         return restore_to_cluster(
             self.run.config, self.plan, lambda: next(numbers), self.units, lambda _: InlineEngine(), replace=True,
-            patience_s=patience_s,
+            members_leave_s=patience_s,
         )  # fmt: skip
 
     def units(self, history: int) -> list[ClusterUnit]:
@@ -343,7 +343,7 @@ def test_a_repeated_attempt_to_write_a_partition_counts_alone(interrupted: _Inte
     first, second = (write_partition(unit, lambda _: None).start for _ in range(2))
     assert (second.position, second.end, second.chunks) == (first.position, first.end, first.chunks)
     assert second.offset > first.offset
-    with pytest.raises(RestoreFailed, match="not behind the marker"):
+    with pytest.raises(RestoreFailed, match="not after the marker"):
         check_written(run.config, ApplicationTopics(run.name, number), [first])
     check_written(run.config, ApplicationTopics(run.name, number), [second])
     with pytest.raises(Damaged, match="or other ones"):

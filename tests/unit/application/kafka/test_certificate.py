@@ -82,7 +82,7 @@ def test_records_made_of_an_earlier_log_of_the_same_name_break_no_rule() -> None
     """`orders` was deleted and made anew: it ends at 80 now, and 5,000 was in the log before."""
     found = certificate(TRUE | {4: made(("orders", 0, 5000), 3), 5: made(("orders", 0, 80), N - 1)})
     assert (broken(found), found.in_transit) == (set(), 1)
-    assert found.declared[-1].startswith("2 records made of a log that is there no more")
+    assert found.declared[-1].startswith("2 records made of a log that no longer exists")
     assert broken(certificate(TRUE | {5: made(("orders", 0, 79), N - 1)})) == {"V3", "V4"}
     assert "V2" in broken(certificate(TRUE | {5: made(("orders", 0, 5000), N)}))
 

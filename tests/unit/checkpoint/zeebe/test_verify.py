@@ -230,7 +230,7 @@ class TestCut:
         made = [*batches()[1][:3], [create(4, ID)]]
         orphans = self.orphans(tmp_path, [copy_of(1, made, 4, partitions=3), *made_backup()[1:]])
         assert len(orphans) == 1
-        assert "behind its log's end" in orphans[0].what
+        assert "after the end of the log" in orphans[0].what
 
     def test_an_acknowledgement_before_the_distributed_command(self, tmp_path: Path) -> None:
         made = [[], [create(1, ID)], [MadeRecord(2, COMMAND, 4, 0, key=key(1, 5))]]

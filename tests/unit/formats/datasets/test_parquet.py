@@ -103,7 +103,7 @@ def test_a_file_cut_at_any_byte() -> None:
 
 def test_other_files() -> None:
     for data in (b"", b"Obj\x01", b"PAR2" + bytes(40)):
-        with pytest.raises(UsageError, match="no Parquet file"):
+        with pytest.raises(UsageError, match="not a Parquet file"):
             read(data)
     out = io.BytesIO()
     pq.write_table(pa.table({name: [1] for name in "abcdefghi"}), out, compression="zstd")

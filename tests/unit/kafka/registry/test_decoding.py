@@ -139,7 +139,7 @@ def test_a_first_byte_of_zero_is_no_frame_unless_it_decodes_to_its_end() -> None
     decoder = decoder_of("long")
     assert decoder.decode(framed(b"\x02")).json == 1
     assert decoder.decode(framed(b"\x02\x02")).problem == "schema 7: bytes are left after its value"
-    assert decoder.decode(framed(b"")).problem == "schema 7: it is no value of its schema: EOFError"
+    assert decoder.decode(framed(b"")).problem == "schema 7: it is not a value of its schema: EOFError"
     assert decoder.decode(framed(b"\x02", 8)).problem == "schema 8 is not archived"
     assert decoder.decode((5).to_bytes(8, "big")).problem is None, "a number: no schema has the id 0"
     assert decoder.decode(b"text").text == "text"

@@ -80,7 +80,9 @@ def drilled(place: SourceRef, boot: Boot, data_dir: Path) -> DrillOutcome:
 def test_a_server_that_refuses_the_files_is_damage_with_its_last_words(place: SourceRef, tmp_path: Path) -> None:
     (finding,) = verified(place, refusing(), tmp_path / "data").findings
     assert (finding.code, finding.severity) == ("boot-failed", "damage")
-    assert finding.what.endswith("last words: line 5 | line 6 | line 7 | line 8 | IOException: [1m Unreasonable length")
+    assert finding.what.endswith(
+        "the end of its log: line 5 | line 6 | line 7 | line 8 | IOException: [1m Unreasonable length"
+    )
     assert "log" not in finding.remedy
 
 

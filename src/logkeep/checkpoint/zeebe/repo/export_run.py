@@ -65,7 +65,7 @@ def manifest_of(record: ZeebeRecord, partition: ZeebePartition, layout: StoreLay
 
 
 def _moment(text: str) -> datetime | None:
-    """None also for a text that is no time: Zeebe restores without it."""
+    """None also for a text that is not a time: Zeebe restores without it."""
     with suppress(ValueError):
         return datetime.fromisoformat(text)
     return None

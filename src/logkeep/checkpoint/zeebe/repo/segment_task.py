@@ -46,7 +46,7 @@ class _SegmentCopy:
         self._hash = hashlib.sha256()
         self._known_bytes = unit.known.used_bytes if unit.known is not None else DESCRIPTOR_BYTES
         self._at = DESCRIPTOR_BYTES
-        """Behind the last byte that was taken."""
+        """After the last byte that was taken."""
         self._frames = 0
         self._new_frames = 0
         self._last_frame_at = 0

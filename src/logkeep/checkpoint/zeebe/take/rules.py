@@ -2,7 +2,7 @@
 
 Zeebe says 202 as soon as a partition has created the checkpoint. Afterwards:
 
-- 404 and INCOMPLETE mean *not yet*. If the store was down at that moment, 404 stays for ever, and the id is lost: Zeebe
+- 404 and INCOMPLETE mean *not yet*. If the store was down at that moment, 404 stays forever, and the id is lost: Zeebe
   never accepts it again.
 - COMPLETED may be about a backup of an abandoned history: after a restore Zeebe takes an id that its store has already
   for done. Such a backup began before it was asked for, or ends after what the partition has processed.
@@ -104,7 +104,7 @@ def clock_of(partitions: Mapping[int, LivePartition]) -> datetime | None:
 
 
 def moment_of(text: str | None) -> datetime | None:
-    """A time of Zeebe, which may have nine decimals; None if it is no time."""
+    """A time of Zeebe, which may have nine decimals; None if it is not a time."""
     try:
         moment = datetime.fromisoformat(_FRACTION.sub(r"\1", text or ""))
     except ValueError:

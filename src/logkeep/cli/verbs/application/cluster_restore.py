@@ -23,8 +23,8 @@ from logkeep.cli.frame.signals import after_a_signal
 from logkeep.cli.verbs.application.restore_report import (
     RUN_AGAIN,
     ApplicationRestoreReport,
-    RestoredPositions,
     losses,
+    planned_report,
 )
 from logkeep.cli.wiring import chosen_engine, chosen_source
 from logkeep.config.options import CLIENT_CONFIG, REPLACE_DATA
@@ -45,7 +45,14 @@ def restored_to_cluster(run: Run, checkpoint: BackupId, config: dict[str, str]) 
     check_target(target, plan, replace=run[REPLACE_DATA])
     check_stopped(config, plan.name)
     history = known_history(place, folded, target.document.history)
-    planned = _planned(place.source, plan, servers, history + 1, target)
+    planned = planned_report(
+        place.source,
+        plan,
+        history + 1,
+        lambda each: _dropped(target, each, plan.history),
+        cluster=servers,
+        old_topics=() if target.current is None or target.empty else target.current.topics.of_history,
+    )
     if run.dry_run:
         return planned
     run.confirm(f"restore checkpoint {plan.checkpoint} of {place.source} to {servers}?{losses(planned)}")
@@ -102,33 +109,6 @@ def _units(
         )
         for stage, each in zip(stage_units(place, chain, plan), plan.partitions, strict=True)
     ]
-
-
-def _planned(
-    source: str, plan: ApplicationRestorePlan, servers: str, history: int, target: ClusterTarget
-) -> ApplicationRestoreReport:
-    replaced = () if target.current is None or target.empty else target.current.topics.of_history
-    return ApplicationRestoreReport(
-        source=source,
-        checkpoint=plan.checkpoint,
-        backup=plan.backup,
-        history=history,
-        directory="",
-        cluster=servers,
-        partitions=tuple(
-            RestoredPositions(
-                partition=p.partition,
-                position=p.position,
-                snapshot_position=p.snapshot_position,
-                replayed=p.cut_end - max(p.snapshot_position + 1, p.log_start),
-                dropped=_dropped(target, p, plan.history),
-                sent_again=p.sent_again,
-            )
-            for p in plan.partitions
-        ),
-        old_topics=replaced,
-        dry_run=True,
-    )
 
 
 def _dropped(target: ClusterTarget, of: PartitionRestorePlan, history: int) -> int | None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 
 from logkeep.application.client_config import client_config
-from logkeep.application.data_directory import DataDirectory
 from logkeep.application.directory_restore import check_directory, restore_directory, target_of
 from logkeep.checkpoint.restore.plan import ApplicationRestorePlan
 from logkeep.checkpoint.restore.run import check_partitions, known_history, prepare
@@ -21,8 +20,8 @@ from logkeep.cli.verbs.application.declarations import RESTORE
 from logkeep.cli.verbs.application.restore_report import (
     RUN_AGAIN,
     ApplicationRestoreReport,
-    RestoredPositions,
     losses,
+    planned_report,
     restore_text,
 )
 from logkeep.cli.verbs.next_steps import after_application_restore
@@ -64,8 +63,14 @@ def restore_application(run: Run, checkpoint: str) -> ApplicationRestoreReport:
     known = target_of(directory)
     check_partitions(plan, known.document.partitions if known is not None else None)
     check_directory(directory, known, plan, replace=run[REPLACE_DATA])
-    history = known_history(place, folded, known.document.history if known is not None else 0)
-    planned = _planned(place.source, plan, directory, history + 1, known)
+    present = known.document.history if known is not None else None
+    planned = planned_report(
+        place.source,
+        plan,
+        known_history(place, folded, present or 0) + 1,
+        lambda each: dropped(directory, each, present, plan.history),
+        directory=str(directory),
+    )
     if run.dry_run:
         return planned
     run.confirm(f"restore checkpoint {plan.checkpoint} of {place.source} to {directory}?{losses(planned)}")
@@ -101,29 +106,4 @@ def _restored(
         ),
         before=None if done.before is None else str(done.before),
         dry_run=False,
-    )
-
-
-def _planned(
-    source: str, plan: ApplicationRestorePlan, directory: Path, history: int, target: DataDirectory | None
-) -> ApplicationRestoreReport:
-    known = target.document.history if target is not None else None
-    return ApplicationRestoreReport(
-        source=source,
-        checkpoint=plan.checkpoint,
-        backup=plan.backup,
-        history=history,
-        directory=str(directory),
-        partitions=tuple(
-            RestoredPositions(
-                partition=p.partition,
-                position=p.position,
-                snapshot_position=p.snapshot_position,
-                replayed=p.cut_end - max(p.snapshot_position + 1, p.log_start),
-                dropped=dropped(directory, p, known, plan.history),
-                sent_again=p.sent_again,
-            )
-            for p in plan.partitions
-        ),
-        dry_run=True,
     )

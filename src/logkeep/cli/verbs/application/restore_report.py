@@ -1,7 +1,10 @@
 """What `logkeep app restore` reports, of a restore to files or to a cluster."""
 
+from collections.abc import Callable
+
 import msgspec
 
+from logkeep.checkpoint.restore.plan import ApplicationRestorePlan, PartitionRestorePlan
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.model.plurals import plural
 
@@ -45,12 +48,46 @@ class ApplicationRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
+def planned_report(
+    source: str,
+    plan: ApplicationRestorePlan,
+    history: int,
+    dropped: Callable[[PartitionRestorePlan], int | None],
+    *,
+    directory: str = "",
+    cluster: str | None = None,
+    old_topics: tuple[str, ...] = (),
+) -> ApplicationRestoreReport:
+    """What a restore to a directory or to a cluster would do."""
+    return ApplicationRestoreReport(
+        source=source,
+        checkpoint=plan.checkpoint,
+        backup=plan.backup,
+        history=history,
+        directory=directory,
+        cluster=cluster,
+        partitions=tuple(
+            RestoredPositions(
+                partition=p.partition,
+                position=p.position,
+                snapshot_position=p.snapshot_position,
+                replayed=p.cut_end - max(p.snapshot_position + 1, p.log_start),
+                dropped=dropped(p),
+                sent_again=p.sent_again,
+            )
+            for p in plan.partitions
+        ),
+        old_topics=old_topics,
+        dry_run=True,
+    )
+
+
 def restore_text(report: ApplicationRestoreReport, look: TerminalStyle) -> str:
     heads = ("PARTITION", "CHECKPOINT AT", "SNAPSHOT AT", "REPLAYED", "DROPPED", "SENT AGAIN", "STATE")
     table = look.table(heads, [_row(one, report) for one in report.partitions], right=",".join(heads[:-1]))
     done = "would restore" if report.dry_run else f"{look.state('OK')}  restored"
-    said = f"checkpoint {report.checkpoint} of {report.source} as history {report.history}"
-    lines = [f"{done} {look.text(f'{said} to {report.cluster or report.directory}')}", "", table, ""]
+    what = f"checkpoint {report.checkpoint} of {report.source} as history {report.history}"
+    lines = [f"{done} {look.text(f'{what} to {report.cluster or report.directory}')}", "", table, ""]
     if report.old_topics:
         topics = ", ".join(report.old_topics)
         lines.append(look.text(f"the old topics are {topics}; delete them when you no longer need them"))
@@ -70,9 +107,9 @@ def _row(one: RestoredPositions, report: ApplicationRestoreReport) -> tuple[str,
 
 
 def losses(planned: ApplicationRestoreReport) -> str:
-    """What the user accepts besides."""
+    """A sentence about what the target loses by the restore; empty if it loses nothing."""
     counts = [one.dropped for one in planned.partitions]
     if None in counts:
-        return " What is there now is in another history, and will be put aside."
+        return " The application that is there now is in another history, and will be set aside."
     total = sum(count or 0 for count in counts)
     return f" {plural(total, 'record')} after the checkpoint will be dropped." if total else ""

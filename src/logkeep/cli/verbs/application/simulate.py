@@ -110,7 +110,7 @@ def simulate(run: Run) -> SimulateReport:
 def _seeds(text: str) -> range:
     found = _RANGE.fullmatch(text)
     if found is None or int(found[1]) >= int(found[2]):
-        what = f"{text!r} is no range of seeds"
+        what = f"{text!r} is not a range of seeds"
         raise UsageError(what, subject="--seeds", remedy="write two numbers, the second one larger: --seeds 0..500")
     return range(int(found[1]), int(found[2]))
 

@@ -47,12 +47,11 @@ def _metrics(outcome: CommandOutcome[BackupSetReport]) -> Iterator[MetricSample]
 
 def _after_take(run: Run, report: BackupSetReport) -> NextStep | None:
     applications = [row.source for row in report.members if row.kind == APPLICATION.name]
-    lines = [_verify(run, source, report.id) for source in applications]
+    lines = [
+        command(run.with_flags({f"--{SOURCE.name}": source}), "verify", report.id, "--level", "cut")
+        for source in applications
+    ]
     return NextStep("certify that the cuts belong together", tuple(lines)) if lines else None
-
-
-def _verify(run: Run, source: str, backup: int) -> str:
-    return command(run.with_flags({f"--{SOURCE.name}": source}), "verify", backup, "--level", "cut")
 
 
 @verb(

@@ -39,6 +39,7 @@ from logkeep.kafka.restore.groups_run import GroupsTask
 from logkeep.kafka.restore.plan.groups import GroupsPlan, rows_of
 from logkeep.kafka.restore.plan.past_groups import PastGroups, past_groups
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, select_logs
+from logkeep.model.plurals import first_names
 from logkeep.reports.backups import read_source
 from logkeep.reports.restores import choose_restore
 from logkeep.repository.chain.commits import SourceRef
@@ -84,11 +85,11 @@ def _text(report: GroupsMoved, look: TerminalStyle) -> str:
     )
     if report.untouched:
         groups = plural(len(report.untouched), "group")
-        what = f"{groups} without an offset in what was restored, not changed: {_first_names(report.untouched)}"
+        what = f"{groups} without an offset in what was restored, not changed: {first_names(report.untouched, _NAMED)}"
         lines.append(look.prose(f"NOTE  {what}", indent=len("NOTE  ")))
     if report.chosen_topics is not None:
         chosen = plural(len(report.chosen_topics), "chosen topic")
-        what = f"only positions in {chosen}: {_first_names(report.chosen_topics)}"
+        what = f"only positions in {chosen}: {first_names(report.chosen_topics, _NAMED)}"
         lines.append(look.prose(f"NOTE  {what}", indent=len("NOTE  ")))
     if report.complete is not None:
         lines += [look.prose(line, indent=6) for line in interval_lines(report.complete, report.at_ms, look)]
@@ -106,10 +107,6 @@ def _text(report: GroupsMoved, look: TerminalStyle) -> str:
     if not report.dry_run:
         lines.append(look.text(f"`logkeep kafka groups rollback {report.id}` undoes it"))
     return "\n".join(lines)
-
-
-def _first_names(names: tuple[str, ...]) -> str:
-    return f"{', '.join(names[:_NAMED])}{' …' if len(names) > _NAMED else ''}"
 
 
 def _code(report: GroupsMoved) -> int:

@@ -12,6 +12,7 @@ from logkeep.cli.wiring import chosen_source, restores_place
 from logkeep.kafka.restore.run import KafkaRestore
 from logkeep.model.findings import Finding
 from logkeep.model.ids import RestoreId
+from logkeep.model.plurals import first_names
 
 _NAMED = 8
 
@@ -52,7 +53,7 @@ def abort(run: Run, restore_id: int) -> KafkaRestoreAbortReport:
     findings: tuple[Finding, ...] = ()
     if not run.dry_run:
         run.confirm(
-            f"delete {plural(len(made), 'topic')} that restore {restore_id} created ({', '.join(made[:_NAMED])})?"
+            f"delete {plural(len(made), 'topic')} that restore {restore_id} created ({first_names(made, _NAMED)})?"
         )
         aborted = task.abort(stored)
         made, findings = aborted.deleted, aborted.findings

@@ -16,6 +16,7 @@ from logkeep.kafka.restore.plan.values import RestorePlan
 from logkeep.kafka.restore.prepare import PreparedKafkaRestore
 from logkeep.kafka.restore.run import KafkaRestoreDone
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import first_names
 from logkeep.model.shell_words import shell_word
 from logkeep.repository.restores import RestoredGroup, RestoredPartition, RestoreVerdict
 
@@ -174,7 +175,7 @@ def _groups(report: KafkaRestoreReport, look: TerminalStyle) -> Iterator[str]:
     if not report.group_names:
         return
     yield look.prose(
-        f"{plural(len(report.group_names), 'group')} to be set: {_first_names(report.group_names)}", indent=2
+        f"{plural(len(report.group_names), 'group')} to be set: {first_names(report.group_names, _NAMED)}", indent=2
     )
     over = [g for g in report.groups if g.previous_offset is not None and g.previous_offset != g.offset]
     if over:
@@ -186,13 +187,9 @@ def _offline_lines(offline: OfflinePart, look: TerminalStyle) -> Iterator[str]:
         yield look.text("the broker runs: it must be stopped before the files are written")
     if offline.elsewhere:
         missing = plural(len(offline.elsewhere), "partition")
-        yield look.prose(f"no directory here for {missing}: {_first_names(offline.elsewhere)}", indent=2)
+        yield look.prose(f"no directory here for {missing}: {first_names(offline.elsewhere, _NAMED)}", indent=2)
     yield ""
     yield from map(look.line, offline.procedure.splitlines())
-
-
-def _first_names(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:_NAMED]) + (" …" if len(names) > _NAMED else "")
 
 
 def confirm_plan(run: Run, planned: KafkaRestoreReport, question: str, own_cluster: str) -> None:

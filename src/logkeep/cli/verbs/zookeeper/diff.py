@@ -22,7 +22,7 @@ class DiffSide(msgspec.Struct, frozen=True, kw_only=True):
     backup: str
     zxid: str
     time: Rfc3339 | None
-    """A number that is no date is in milliseconds, such as `9000000000000000 ms`."""
+    """A number that is not a date is in milliseconds, such as `9000000000000000 ms`."""
     labels: tuple[str, ...] = ()
     """What weakens the proof of this tree: an unproven end of an epoch, or digests of one member that contradict its
     files."""

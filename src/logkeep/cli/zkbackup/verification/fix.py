@@ -80,7 +80,7 @@ def neighbours(bundle: Path) -> Iterator[BundleView]:
 def _is_readable(view: BundleView) -> bool:
     try:
         return bool(view.logs or view.snapshots)
-    except (LogkeepError, ValueError, OSError):  # an unreadable backup is no help
+    except (LogkeepError, ValueError, OSError):  # an unreadable backup cannot help
         return False
 
 

@@ -1,6 +1,6 @@
 """Reads Avro's container files from untrusted bytes: the header, and the plain bytes of blocks, piece by piece.
 
-A block's size is compared with what the file has, and the sync marker behind it with the header's, before any of its
+A block's size is compared with what the file has, and the sync marker after it with the header's, before any of its
 bytes are used: nothing of a torn block is ever seen. Data is unpacked in pieces of at most `PIECE_BYTES`, so that a few
 bytes that claim to be terabytes cost no more than that. A snappy block, which cannot be unpacked in pieces, states its
 length, and costs no more than it can hold; a zstd frame needs a window, which is limited.
@@ -31,7 +31,7 @@ _LARGEST_WINDOW = 32 << 20
 _TAIL_BYTES = 256 << 10
 _NUMBER_BYTES = 10
 _ZLIB_CHECKSUM_BYTES = 4
-"""fastavro leaves some bytes of zlib's checksum behind the deflated ones."""
+"""fastavro leaves some bytes of zlib's checksum after the deflated ones."""
 _INFLATE_ERROR = cast("type[Exception]", igzip_lib.error)
 """isal declares an object of the type."""
 
@@ -63,11 +63,13 @@ class AvroBlock:
 
 
 def read_header(file: BinaryIO, subject: str = "") -> AvroHeader:
-    """Raises UsageError for what is no Avro file of a known codec, FormatTooNew, and Damaged."""
+    """Raises UsageError for bytes that are not an Avro file of a known codec, FormatTooNew, and Damaged."""
     file.seek(0)
     data = file.read(_USUAL_HEADER)
     if data[: len(MAGIC)] != MAGIC:
-        raise UsageError("this is no Avro file", subject=subject, remedy="name a file that begins with 'Obj' and 01")
+        raise UsageError(
+            "this is not an Avro file", subject=subject, remedy="name a file that begins with 'Obj' and 01"
+        )
     try:
         metadata, at = _metadata(data, subject)
     except Damaged:
@@ -86,7 +88,7 @@ _CODECS = f"write it with one of {', '.join(AvroCodec)}"
 
 
 def _metadata(data: bytes, subject: str) -> tuple[dict[str, bytes], int]:
-    """The metadata, and the byte after the sync marker behind it."""
+    """The metadata, and the byte after the sync marker that follows it."""
     found: dict[str, bytes] = {}
     at = len(MAGIC)
     while True:
@@ -187,7 +189,7 @@ def _block(file: BinaryIO, at: int, size: int, subject: str) -> AvroBlock:
 
 def _torn(at: int, subject: str) -> Damaged:
     what = f"the block at byte {at}" if at else "its header"
-    return Damaged(f"the file ends inside of {what}", subject=subject)
+    return Damaged(f"the file ends inside {what}", subject=subject)
 
 
 @dataclass(frozen=True)

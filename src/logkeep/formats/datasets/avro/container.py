@@ -4,7 +4,7 @@
     block    number of records | size of the data | data | sync marker      numbers are zig-zag varints
 
 The data of a block is its records, compressed as one by `avro.codec`: nothing, raw deflate, snappy with a CRC-32 of the
-plain bytes behind it (big-endian), or one zstd frame. The sync marker of ours is made of topic, partition and first
+plain bytes after it (big-endian), or one zstd frame. The sync marker of ours is made of topic, partition and first
 offset, so that the same records make the same bytes. Deflate is ISA-L's: at four times the speed of zlib's level 1
 it packs into fewer bytes, and it unpacks twice as fast. The bytes it packs to depend on the kind of processor.
 """

@@ -100,7 +100,7 @@ class AvroFile:
         try:
             self.topic = window.data[at : at + size].tobytes().decode()
         except UnicodeDecodeError as error:
-            raise Damaged("the topic of the first record is no text", subject=self._subject) from error
+            raise Damaged("the topic of the first record is not text", subject=self._subject) from error
         if not 0 <= partition < 1 << 31:
             raise Damaged(f"the first record has the partition {partition}", subject=self._subject)
         self.partition = partition

@@ -96,7 +96,7 @@ def read_program(text: bytes, subject: str) -> Longs:
     if missing := sorted(_FIELDS.keys() - _OPTIONAL - fields.keys()):
         raise _unknown(f"its schema lacks the field {missing[0]!r}", subject)
     if not complete:
-        raise _unknown("its schema is no record, or has a field twice", subject)
+        raise _unknown("its schema is not a record, or has a field twice", subject)
     return np.array([_step(name, kind, subject) for name, kind in fields.items()], np.int64)
 
 

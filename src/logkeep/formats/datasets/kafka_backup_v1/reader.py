@@ -7,8 +7,8 @@ All numbers are big-endian; every file begins with the byte 01:
     segment_partition_%03d_from_offset_%010d_index     { offset i64 | position i64 | length i64 }
     consumer_offsets_partition_%03d                    a JSON map of groups to offsets
 
-Widths are least ones. A name in a partition index is the segment's without `_records`. Names are read as numbers and
-never used as a path.
+Widths of numbers in names are minimum widths. A name in a partition index is the segment's without `_records`. Names
+are read as numbers and never used as a path.
 """
 
 import re

@@ -20,7 +20,7 @@ from logkeep.formats.kafka.batches import CRC_FROM, Batches, Longs
 MOVED = 1 << 62
 """The first producer id that no cluster assigns."""
 ROOM = 1 << 56
-"""So many ids are in one range."""
+"""Number of ids in one range."""
 _LAST_ROOM = 2**63 - ROOM
 
 Plain = npt.NDArray[np.uint8]

@@ -19,7 +19,7 @@ def test_a_range_of_seeds() -> None:
 
 @pytest.mark.parametrize("text", ["", "3", "7..3", "3..3", "-1..4", "a..b", "1..2..3", "1.." + "9" * 13])
 def test_other_text_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no range of seeds"):
+    with pytest.raises(UsageError, match="not a range of seeds"):
         simulate._seeds(text)
 
 

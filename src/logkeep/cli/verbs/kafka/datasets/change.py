@@ -60,11 +60,7 @@ def _reindex_text(report: ReindexReport, look: TerminalStyle) -> str:
     return "\n".join([*map(look.prose, lines), *finding_lines(report.findings, look, every=True)])
 
 
-def _reindex_code(report: ReindexReport) -> int:
-    return exit_code(report.findings)
-
-
-@verb(REINDEX, report=ReindexReport, text=_reindex_text, exit_code=_reindex_code)
+@verb(REINDEX, report=ReindexReport, text=_reindex_text, exit_code=lambda report: exit_code(report.findings))
 def reindex(run: Run, url: str) -> ReindexReport:
     if not run.dry_run:
         settle_exchange(run, url)

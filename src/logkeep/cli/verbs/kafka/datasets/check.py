@@ -48,11 +48,7 @@ def _verified_text(report: DatasetVerifyReport, look: TerminalStyle) -> str:
     return "\n".join([look.prose(first), *finding_lines(report.findings, look, every=report.all)])
 
 
-def _verified_code(report: DatasetVerifyReport) -> int:
-    return exit_code(report.findings)
-
-
-@verb(VERIFY, report=DatasetVerifyReport, text=_verified_text, exit_code=_verified_code)
+@verb(VERIFY, report=DatasetVerifyReport, text=_verified_text, exit_code=lambda report: exit_code(report.findings))
 def verify(run: Run, url: str) -> DatasetVerifyReport:
     settle_exchange(run, url)
     dataset = existing_dataset(run, url)

@@ -92,17 +92,15 @@ def planned_report(
         path=path,
         zxid=hex_zxid(way.until),
         proof=", ".join([way.proof, *way.labels]),
-        changes=tuple(PlannedChange(_kind(change), shown(change.path)) for change in planned.changes),
+        changes=tuple(
+            PlannedChange(str(change.__struct_config__.tag), shown(change.path)) for change in planned.changes
+        ),
         multis=len(prepared.batches),
         extra=planned.extra,
         left_out=tuple(LeftOutNode(shown(each.path), each.why, each.lost) for each in planned.left_out),
         acls_not_shown=tuple(map(shown, planned.masked)),
         acls_not_compared=tuple(map(shown, planned.not_compared)),
     )
-
-
-def _kind(change: msgspec.Struct) -> str:
-    return str(change.__struct_config__.tag)
 
 
 def ended_report(planned: SubtreeReport, ended: SubtreeRunEnd, verdict: str = "done") -> SubtreeReport:
