@@ -1,6 +1,7 @@
 """`show --from` names the offsets that a dataset lost, among those that it read."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,9 +24,9 @@ def written(directory: Path, form: str, *lost: int) -> ListedExports:
     return exports
 
 
-def shown(exports: ListedExports, **asked: object) -> tuple[list[int], list[tuple[int, int]]]:
+def shown(exports: ListedExports, **asked: Any) -> tuple[list[int], list[tuple[int, int]]]:
     """Offsets of the records, and ranges of lost ones."""
-    question = RecordQuestion("o", **asked)  # type: ignore[arg-type] - fields by name
+    question = RecordQuestion("o", **asked)
     found, lost = find_in_dataset(open_dataset(exports.target.store), question, "here")
     return [record.offset for record in found.records], [(gap.start, gap.end) for _, gap in lost]
 
