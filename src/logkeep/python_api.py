@@ -89,7 +89,7 @@ class BackupRepository:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise UsageError("the repository is closed", remedy="read inside of the `with` block")
+            raise UsageError("the repository is closed", remedy="read inside the `with` block")
 
     def __enter__(self) -> "BackupRepository":
         return self

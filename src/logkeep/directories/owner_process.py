@@ -1,7 +1,7 @@
 """A child process that works as the owner of a directory, and what this process says to it.
 
 As root, files in a directory of another user are changed and opened by such a child only. It is a clean start of the
-interpreter and not a fork: a fork would share the memory of root, with its secrets, and could stop for ever in a lock
+interpreter and not a fork: a fork would share the memory of root, with its secrets, and could stop forever in a lock
 that another thread held. It starts as root, so it can import the package from a private directory, and becomes the
 owner before it gets the first request. Threads do not share a child. It ends with this process, in every case.
 
@@ -137,7 +137,7 @@ class OwnerProcess:
         self._call("set_owner", handle, uid, gid, mode)
 
     def close(self, handle: int) -> None:
-        """At the next request: this is also called when an object is freed, which may be inside of a request."""
+        """At the next request: this is also called when an object is freed, which may be inside a request."""
         self._unused.append(handle)
 
     def rename(self, at: int, name: str, to: int, new_name: str) -> None:

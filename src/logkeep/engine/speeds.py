@@ -75,7 +75,7 @@ def _mean(known: float | None, size_bytes: int, seconds: float, *, low_counts: b
 
 
 def _with(rates: dict[str, float], kind: str, rate: float) -> dict[str, float]:
-    """The newest kinds, as the file must not grow for ever."""
+    """The newest kinds, as the file must not grow forever."""
     newest = {each: known for each, known in rates.items() if each != kind} | {kind: rate}
     return dict(list(newest.items())[-_MOST_KINDS:])
 

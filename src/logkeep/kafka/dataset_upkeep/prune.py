@@ -74,7 +74,7 @@ def topic_policy(
         return TopicPolicy(older_than_ms, "")
     keeps = guarantee_of(topic, brokers_known=True)
     if not keeps.deletes or keeps.time_ms >= NO_LIMIT:
-        return TopicPolicy(None, "its source keeps it for ever")
+        return TopicPolicy(None, "its source keeps it forever")
     return TopicPolicy(keeps.time_ms, "")
 
 

@@ -61,7 +61,7 @@ WITH_TIMES: Final = 3
 """The version of a record whose logs have the times that prove deletions: an earlier release ends at it."""
 ROLE = "cluster"
 APPLICATION_CUT: Final = "application-cut"
-"""The role of the attachment of a backup with --application: a restore of it needs records in front of its end."""
+"""The role of the attachment of a backup with --application: a restore of it needs records before its end."""
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 

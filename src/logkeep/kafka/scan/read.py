@@ -42,7 +42,7 @@ def read_range(
     """Batches of the schema `formats.datasets.arrow.SCHEMA`, or of these columns of it, in offset order, none empty.
 
     `only` takes decoded records and returns those that are wanted. With `newest_first` each batch has lower offsets
-    than the one before; inside of a batch they rise. Raises Damaged, ObjectMissing or another StoreError.
+    than the one before; inside a batch they rise. Raises Damaged, ObjectMissing or another StoreError.
     """
     counted = counters or ScanCounters()
     place = replace(wanted.place, store=CountedStore(wanted.place.store, counted))

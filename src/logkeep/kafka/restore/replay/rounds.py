@@ -139,7 +139,7 @@ class ReplayRounds:
             log.retry_reason = ClusterNotReady(error.what, subject=log.log.target)
             return
         if isinstance(filled, Fenced):
-            self._fenced = True  # claiming the id again would fence the other attempt, and so on for ever
+            self._fenced = True  # claiming the id again would fence the other attempt, and so on forever
             raise ClusterNotReady("another attempt fills the holes of this log", subject=log.log.target)
         if isinstance(filled, NotAppended):
             log.not_appended(f"a filler for offset {filled.offset}", filled.ack)
