@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from logkeep.errors import UsageError
 from logkeep.kafka.importing.reader import DatasetReader, PartitionReader, ReadNotes
-from logkeep.kafka.scan.find import FoundRecord, FoundRecords, RecordQuestion, found_in
+from logkeep.kafka.scan.find import FoundRecord, FoundRecords, RecordQuestion, found_in, last_by_time
 from logkeep.kafka.scan.plan import no_topic
 
 
@@ -30,10 +30,8 @@ def find_in_dataset(reader: DatasetReader, asked: RecordQuestion, subject: str) 
             break
         searched.append(each.partition)
         found += _last(each, asked) if asked.last else _first(each, asked, asked.limit + 1 - len(found))
-    if asked.last:
-        found.sort(key=lambda r: (r.time_ms, r.partition, r.offset))
-    kept = found[max(len(found) - asked.limit, 0) :] if asked.last else found[: asked.limit]
-    return FoundRecords(tuple(kept), len(found) > asked.limit, len(there), tuple(searched))
+    kept = last_by_time(found, asked.limit) if asked.last else tuple(found[: asked.limit])
+    return FoundRecords(kept, len(found) > asked.limit, len(there), tuple(searched))
 
 
 def _first(partition: PartitionReader, asked: RecordQuestion, room: int) -> list[FoundRecord]:
