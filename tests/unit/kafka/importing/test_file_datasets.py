@@ -149,6 +149,10 @@ def test_a_damaged_file_is_to_be_copied_again(tmp_path: Path) -> None:
             read(root)
         assert caught.value.subject == str(file.relative_to(root))
         assert "copy the file again" in caught.value.remedy, "`logkeep verify` is for repositories"
+        file.write_bytes(b"")
+        with pytest.raises(LogkeepError, match=r"this is no (Avro|Parquet) file") as empty:
+            read(root)
+        assert "copy the file again" in empty.value.remedy
 
 
 def test_overlapping_files_are_read_once(tmp_path: Path) -> None:
