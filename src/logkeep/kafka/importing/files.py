@@ -34,6 +34,12 @@ _COPY_AGAIN = (
     "copy the file again from where it was written; a dataset of Logkeep is written anew with --rewrite of an export"
 )
 _UNKNOWN = ("topic ids, configs and numbers of replicas", "leader epochs, producers and transactions")
+NOT_IN_SEED001 = (
+    "whether an empty value was null",
+    "order, repeats and null values of headers",
+    "types of timestamps",
+)
+"""What a dataset with this schema of Avro does not say."""
 _LABELS = {
     AVRO: ToolLabel(AVRO, "Logkeep, or another writer of these Avro files", unknown=_UNKNOWN),
     PARQUET: ToolLabel(PARQUET, "Logkeep, or another writer of these Parquet files", unknown=_UNKNOWN),

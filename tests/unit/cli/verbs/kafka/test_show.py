@@ -173,9 +173,12 @@ def test_records_of_a_dataset_are_shown_in_the_same_way(here: Here, tmp_path: Pa
         (("state:9",), "state has no partition 9 in the backup"),
         (("state", "--last", "2", "--limit", "3"), "--last and --limit exclude each other"),
         (("state:0:1", "--last", "2"), "--last and an offset exclude each other"),
+        (("state", "--since", "2026-11-14T03:00:00Z", "--until", "2026-11-14T02:00:00Z"),
+         "--until is not after --since: no record has such a time"),
+        (("state", "1", "--from", "repo"), "--from names a dataset, which has no backups"),
         (("state", "--key", "hex:zz"), "'hex:zz' has other characters than its form allows"),
     ],
-)
+)  # fmt: skip
 def test_wrong_words_are_refused(here: Here, words: tuple[str, ...], message: str) -> None:
     assert here.error("kafka", "show", *words, code=40)["message"] == message
 
