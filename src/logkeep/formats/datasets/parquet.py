@@ -154,7 +154,8 @@ class ParquetRecords:
         """Checks all of the file but values. Raises UsageError if it is not a Parquet file, and Damaged."""
         file.seek(0)
         if file.read(len(MAGIC)) != MAGIC:
-            raise UsageError("this is not a Parquet file", subject=subject, remedy="name a file that begins with PAR1")
+            remedy = "one begins with PAR1: copy the file again from where it was written, or remove it"
+            raise UsageError("this is not a Parquet file", subject=subject, remedy=remedy)
         check_file(file, len(FILE_SCHEMA) + 1, subject)
         self._subject = subject
         try:

@@ -13,7 +13,7 @@ def cluster_findings(facts: Facts) -> list[Finding]:
     """Everything that makes the backup less consistent or less complete."""
     cluster = facts.metadata.cluster_id
     return [
-        *_no_topics(facts),
+        *no_topics(facts),
         *map(_unstable_group, facts.log_ends.unstable_groups),
         *map(_unstable_producer, facts.log_ends.unstable_producers),
         *map(_undecided, facts.log_ends.undecided),
@@ -22,7 +22,7 @@ def cluster_findings(facts: Facts) -> list[Finding]:
     ]
 
 
-def _no_topics(facts: Facts) -> list[Finding]:
+def no_topics(facts: Facts) -> list[Finding]:
     if facts.topics:
         return []
     what = "no topic was found: the cluster is empty, or not the one you mean, or this user may not see its topics"

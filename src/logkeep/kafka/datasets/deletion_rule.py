@@ -88,16 +88,17 @@ def _archived_doubt(planned: LogToExport, note: NotedLog | None) -> str:
 def _too_late(known: DeletionTimes | None, read: ReadTimes | None, note: NotedLog | None, retention_ms: int) -> str:
     if read is None:
         return "when they were read is not known"
-    since_ms = read.begin_ms
+    since_ms, since = read.begin_ms, "the first record was read"
     if note is not None and note.covered >= 0:
         if known is None or not same_clock(known, read):
             return "when the last run read the end of the log is not known"
-        since_ms = known.cut_ms
-    if 0 <= read.end_ms - since_ms < retention_ms - margin_ms(retention_ms):
+        since_ms, since = known.cut_ms, "the last cut"
+    margin = margin_ms(retention_ms)
+    if 0 <= read.end_ms - since_ms < retention_ms - margin:
         return ""
     return (
-        f"{read.end_ms - since_ms} ms passed since the last cut, offsets are missing among the new ones, "
-        f"and brokers keep a tombstone for {retention_ms} ms (delete.retention.ms)"
+        f"{read.end_ms - since_ms} ms passed since {since}, offsets are missing among the new ones, and brokers keep "
+        f"a tombstone for {retention_ms} ms (delete.retention.ms), of which {margin} ms are left as a margin"
     )
 
 

@@ -271,6 +271,7 @@ class DatasetExport:
             logs,
             tuple(holes_of(prepared.plan.logs, done)),
             (
+                *prepared.facts.findings,
                 *prepared.dropped,
                 *prepared.removed,
                 *unproven_findings(judged),

@@ -8,6 +8,7 @@ from logkeep.kafka.logs.read_times import ReadTimes
 from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.record.documents import AclRecord, GroupRecord, QuotaRecord, TopicRecord
 from logkeep.model.clock_time import ClockTime
+from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
 
 
@@ -54,6 +55,8 @@ class ExportableLogs:
     """The time before the first log end was read."""
     named: frozenset[str] = frozenset()
     """Topics that the user named, each by its whole name."""
+    findings: tuple[Finding, ...] = ()
+    """What the source has and an export of it lacks: topics that are hidden from this user, transactions that hang."""
 
     def positions(self) -> dict[DatasetLog, dict[str, int]]:
         """What groups have committed, by log. Share groups have no single position."""

@@ -30,7 +30,16 @@ _DOCUMENTED = re.compile(r"topics/([^/]+)/partition=(\d{1,10})/([^/]+)\+(\d{1,10
 _EMPTY = re.compile(r"topics/([^/]+)/partition=(\d{1,10})/_empty")
 _REAL = re.compile(r"([^/]+)/(?:([^/]+)/)?(\d{1,10})/[^/]+-(\d{15,19})\.avro")
 _REMEDY = "the file was changed, or belongs to another dataset"
+_COPY_AGAIN = (
+    "copy the file again from where it was written; a dataset of Logkeep is written anew with --rewrite of an export"
+)
 _UNKNOWN = ("topic ids, configs and numbers of replicas", "leader epochs, producers and transactions")
+NOT_IN_SEED001 = (
+    "whether an empty value was null",
+    "order, repeats and null values of headers",
+    "types of timestamps",
+)
+"""What a dataset with this schema of Avro does not say."""
 _LABELS = {
     AVRO: ToolLabel(AVRO, "Logkeep, or another writer of these Avro files", unknown=_UNKNOWN),
     PARQUET: ToolLabel(PARQUET, "Logkeep, or another writer of these Parquet files", unknown=_UNKNOWN),
@@ -81,6 +90,16 @@ class FilesPartitionReader:
                     yield batch.slice(wanted)
 
     def _file(self, info: ObjectInfo, notes: ReadNotes) -> "Iterator[pa.RecordBatch]":
+        try:
+            yield from self._records_of(info, notes)
+        except Damaged as error:
+            if error.remedy != Damaged.remedy:
+                raise
+            raise Damaged(
+                error.what, subject=error.subject, remedy=_COPY_AGAIN
+            ) from error  # the usual one is for backups
+
+    def _records_of(self, info: ObjectInfo, notes: ReadNotes) -> "Iterator[pa.RecordBatch]":
         from logkeep.formats.datasets.avro.reader import AvroFile  # noqa: PLC0415 - as above
         from logkeep.formats.datasets.parquet import ParquetRecords  # noqa: PLC0415
 

@@ -14,7 +14,7 @@ from logkeep.errors import UsageError
 from logkeep.kafka.importing.noted_files import noted_records
 from logkeep.kafka.importing.reader import DatasetGap, DatasetReader, PartitionReader, ReadNotes
 from logkeep.kafka.record.dataset_document import DatasetLog, NotedLog
-from logkeep.kafka.scan.find import FoundRecord, FoundRecords, RecordQuestion, found_in
+from logkeep.kafka.scan.find import FoundRecord, FoundRecords, RecordQuestion, found_in, last_by_time
 from logkeep.kafka.scan.plan import no_topic
 
 
@@ -41,11 +41,9 @@ def find_in_dataset(reader: DatasetReader, asked: RecordQuestion, subject: str) 
         search = _Search(each, reader.notes, asked)
         searches.append(search)
         found += search.last() if asked.last else search.first(asked.limit + 1 - len(found))
-    if asked.last:
-        found.sort(key=lambda r: (r.time_ms, r.partition, r.offset))
-    kept = found[max(len(found) - asked.limit, 0) :] if asked.last else found[: asked.limit]
+    kept = last_by_time(found, asked.limit) if asked.last else tuple(found[: asked.limit])
     searched = tuple(search.partition.partition for search in searches)
-    result = FoundRecords(tuple(kept), len(found) > asked.limit, len(there), searched)
+    result = FoundRecords(kept, len(found) > asked.limit, len(there), searched)
     return FoundInDataset(result, tuple(lost for search in searches for lost in search.lost()))
 
 

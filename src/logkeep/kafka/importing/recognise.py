@@ -7,6 +7,7 @@ from functools import partial
 import msgspec
 
 from logkeep.errors import UnsafeName, UsageError
+from logkeep.formats.datasets.avro.schemas import AvroSchema
 from logkeep.formats.datasets.kafka_backup_v1.reader import file_name
 from logkeep.kafka.importing import files, kafka_backup_v1, oso
 from logkeep.kafka.importing.plan import check_topic_name
@@ -81,7 +82,9 @@ def _with_document(reader: DatasetReader, document: DatasetDocument) -> DatasetR
         else t
         for t in reader.topics
     )
-    unknown = ("leader epochs, producers and transactions",)
+    unknown: tuple[str, ...] = ("leader epochs, producers and transactions",)
+    if document.schema == AvroSchema.SEED001:
+        unknown = (*unknown, *files.NOT_IN_SEED001)
     return replace(
         reader,
         label=msgspec.structs.replace(reader.label, tool="Logkeep", unknown=unknown),

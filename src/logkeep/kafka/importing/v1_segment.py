@@ -147,7 +147,7 @@ class V1SegmentReader:
             if self.index:
                 notes.add(UNINDEXED, len(records), f"{self.records}, byte {base + int(records.numbers[0, k.POSITION])}")
             yield records, base
-        notes.add(TORN_TAIL, self.size - at, f"{self.records}, byte {at}")
+        notes.add(TORN_TAIL, max(self.size - at, 0), f"{self.records}, byte {at}")  # a file may lack its first byte
         if len(listed) and int(listed[-1]) > above:
             reason = f"the index lists records after byte {at} of {self.records}, and they cannot be read"
             notes.lose(max(above + 1, int(listed[0])), int(listed[-1]) + 1, reason)

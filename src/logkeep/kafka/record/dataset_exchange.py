@@ -77,7 +77,7 @@ def _check(journal: ExchangeDocument) -> None:
     safe_name(journal.run)
     for prefix in journal.prefixes:
         if "/" in journal.run or not safe_prefix(prefix) or prefix.startswith(f"{FOLDER}/"):
-            raise UnsafeName("this is no prefix of a topic", subject=repr(prefix[:200]))
+            raise UnsafeName("this is not the prefix of a topic", subject=repr(prefix[:200]))
 
 
 def refuse_exchanging(store: Store, objects: Sequence[ObjectInfo]) -> None:

@@ -3,7 +3,7 @@
 Only the records that are returned become Python values.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -34,7 +34,7 @@ class RecordQuestion:
     search: RecordSearch = field(default_factory=RecordSearch)
     limit: int = 100
     last: bool = False
-    """The last ones, by time, instead of the first ones."""
+    """The last ones, by time, instead of the first ones; of one partition by offset."""
 
     @property
     def selection(self) -> ScanSelection:
@@ -124,10 +124,23 @@ class _Finder:
     def result(self) -> tuple[tuple[FoundRecord, ...], bool]:
         records = [record for partition, batch in self._found for record in found_in(partition, batch)]
         limit = self._asked.limit
-        if self._asked.last:
-            records.sort(key=lambda r: (r.time_ms, r.partition, r.offset))
-            return tuple(records[max(len(records) - limit, 0) :]), len(records) > limit
-        return tuple(records[:limit]), len(records) > limit
+        kept = last_by_time(records, limit) if self._asked.last else tuple(records[:limit])
+        return kept, len(records) > limit
+
+
+def last_by_time(records: Iterable[FoundRecord], limit: int) -> tuple[FoundRecord, ...]:
+    """The last ones of all partitions, the oldest first. Pure.
+
+    A record counts as no older than those before it in its partition: a producer may have sent it late, or without a
+    time. So what is returned of a partition are its last records, without a hole.
+    """
+    reached = dict[int, int]()
+    rows = list[tuple[int, FoundRecord]]()
+    for each in sorted(records, key=lambda r: (r.partition, r.offset)):
+        reached[each.partition] = max(each.time_ms, reached.get(each.partition, each.time_ms))
+        rows.append((reached[each.partition], each))
+    rows.sort(key=lambda row: row[0])  # stable: by partition and offset where times are equal
+    return tuple(each for _, each in rows[max(len(rows) - limit, 0) :])
 
 
 def found_in(partition: int, batch: pa.RecordBatch) -> Iterator[FoundRecord]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import (
@@ -51,6 +52,18 @@ def test_a_hidden_topic_is_named(secured: SecuredKafka, repo: Filled) -> None:
         assert done["topics"] == 1
     done = repo.json(*_backup(secured, "--exclude", "closed"))
     assert [f["code"] for f in done["findings"] if f["severity"] != "note"] == []
+
+
+@pytest.mark.usefixtures("describing")
+def test_a_hidden_topic_is_named_when_a_dataset_is_written(secured: SecuredKafka, repo: Filled, tmp_path: Path) -> None:
+    client = str(secured.sasl_file("SASL_SSL", "SCRAM-SHA-256"))
+    words = ("kafka", "backup", "--command-config", client, "--format", "avro", "--to", str(tmp_path / "dataset"))
+    for more in (("--dry-run",), (), ()):
+        done = repo.json(*words, *more, code=2)
+        found = [(f["code"], f["where"], f["severity"]) for f in done["findings"]]
+        assert found == [("topic-hidden", "closed", "warning")]
+        assert done["topics"] == 1
+    assert repo.json(*words, "--exclude", "closed")["findings"] == []
 
 
 def test_what_cannot_be_known_is_said(secured: SecuredKafka, repo: Filled) -> None:

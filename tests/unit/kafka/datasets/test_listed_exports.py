@@ -153,6 +153,20 @@ def test_what_an_earlier_attempt_could_not_hold_is_not_passed_over(tmp_path: Pat
     assert "not counted" in done.findings[0].what
 
 
+def test_an_import_says_what_the_schema_of_a_dataset_has_no_place_for(tmp_path: Path) -> None:
+    unknown = {}
+    for schema in ("faithful", "seed001"):
+        exports = ListedExports(tmp_path / schema, "avro", 1 << 20, schema)
+        exports.add(exportable("o", 0, 0, 2), 0, 1)
+        unknown[schema] = open_dataset(exports.target.store).label.unknown
+    assert unknown["seed001"] == (
+        *unknown["faithful"],
+        "whether an empty value was null",
+        "order, repeats and null values of headers",
+        "types of timestamps",
+    )
+
+
 @pytest.mark.parametrize(
     ("form", "schema"), [("kafka-backup-v1", ""), ("avro", ""), ("avro", "seed001"), ("parquet", "")]
 )

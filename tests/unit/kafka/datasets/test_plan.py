@@ -188,7 +188,9 @@ def test_deletions_are_proven_by_time_or_because_no_offset_is_missing() -> None:
     assert why(_done(end_ms=11 * DAY_MS), None)
     assert not why(_done(), _cut(0), TopicRecord("t", ID, False, 1, 1, {"cleanup.policy": "delete"}))
     shorter = TopicRecord("t", ID, False, 1, 1, {"cleanup.policy": "compact", "delete.retention.ms": "100"})
-    assert why(_done(), _cut(10 * DAY_MS - 50), shorter)
+    assert why(_done(), _cut(10 * DAY_MS - 50), shorter).startswith("50 ms passed since the last cut, ")
+    assert "for 100 ms (delete.retention.ms), of which 60000 ms are left as a margin" in why(_done(), None, shorter)
+    assert why(_done(), None, shorter).startswith("0 ms passed since the first record was read, ")
 
 
 def test_what_was_unproven_stays_so() -> None:

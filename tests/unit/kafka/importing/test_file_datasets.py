@@ -137,6 +137,24 @@ def test_torn_and_foreign_files_are_refused(tmp_path: Path) -> None:
         read(tmp_path)
 
 
+def test_a_damaged_file_is_to_be_copied_again(tmp_path: Path) -> None:
+    write_bucket(tmp_path / "of-avro", {LOG: [SOME]})
+    (torn,) = tmp_path.rglob("*.avro")
+    torn.write_bytes(torn.read_bytes()[:-1])
+    other = tmp_path / "of-parquet" / "topics" / "t-1" / "partition=0" / f"t-1+0-{0:020}.parquet"
+    other.parent.mkdir(parents=True)
+    other.write_bytes(b"PAR1 and no footer PAR1")
+    for root, file in ((tmp_path / "of-avro", torn), (tmp_path / "of-parquet", other)):
+        with pytest.raises(Damaged) as caught:
+            read(root)
+        assert caught.value.subject == str(file.relative_to(root))
+        assert "copy the file again" in caught.value.remedy, "`logkeep verify` is for repositories"
+        file.write_bytes(b"")
+        with pytest.raises(LogkeepError, match=r"this is not an? (Avro|Parquet) file") as empty:
+            read(root)
+        assert "copy the file again" in empty.value.remedy
+
+
 def test_overlapping_files_are_read_once(tmp_path: Path) -> None:
     write_bucket(tmp_path, {LOG: [SOME[:6], SOME[4:]]})
     assert read(tmp_path) == (SOME, {"overlapping-records": 2})

@@ -111,8 +111,9 @@ def test_every_cut_of_the_record_file_gives_whole_records_and_names_what_is_lost
     for cut in range(len(data)):
         (folder / f"{segment_name(0, 10)}_records").write_bytes(data[:cut])
         whole = sum(end <= cut for end in ends[1:])
-        found, _, lost = offsets(tmp_path)
+        found, doubts, lost = offsets(tmp_path)
         assert (found, lost) == ([*range(10, 10 + whole)], [(10 + whole, 14)]), cut
+        assert doubts.get("torn-tail", 0) == max(cut - ends[whole], 0), cut
 
 
 def test_every_cut_of_the_index_gives_all_records(tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ def show(run: Run, records: str, backup: str) -> ShowReport:
     schemas = None if directory is None else read_directory(directory)
     dataset: str | None = run[SHOW_FROM]
     if dataset is not None:
+        if backup != "latest":
+            raise UsageError("--from names a dataset, which has no backups", subject=backup, remedy="leave the id out")
         return _of_dataset(run, question, dataset, schemas)
     counters = ScanCounters()
     with open_backup(chosen_source(run), backup, "show", run.clock, run.token) as view:
@@ -117,6 +119,9 @@ def _question(run: Run, text: str) -> "RecordQuestion":
         other = "--limit" if given else "an offset"
         raise UsageError(f"--last and {other} exclude each other", remedy="leave one of them out")
     name, _, value = (run[RECORD_HEADER] or "").partition("=")
+    since_ms, until_ms = run[SINCE], run[UNTIL]
+    if since_ms is not None and until_ms is not None and since_ms >= until_ms:
+        raise UsageError("--until is not after --since: no record has such a time", remedy="exchange them")
     search = RecordSearch(
         key=_bytes(run[RECORD_KEY], "--key"),
         contains=_bytes(run[CONTAINS], "--contains"),
@@ -127,8 +132,8 @@ def _question(run: Run, text: str) -> "RecordQuestion":
         topic=where["topic"],
         partition=None if where["partition"] is None else int(where["partition"]),
         offset=offset,
-        since_ms=run[SINCE],
-        until_ms=run[UNTIL],
+        since_ms=since_ms,
+        until_ms=until_ms,
         isolation=ScanIsolation(run[ISOLATION]),
         search=search,
         limit=last or run[MOST_ROWS],

@@ -67,9 +67,7 @@ def read_header(file: BinaryIO, subject: str = "") -> AvroHeader:
     file.seek(0)
     data = file.read(_USUAL_HEADER)
     if data[: len(MAGIC)] != MAGIC:
-        raise UsageError(
-            "this is not an Avro file", subject=subject, remedy="name a file that begins with 'Obj' and 01"
-        )
+        raise UsageError("this is not an Avro file", subject=subject, remedy=_FOREIGN)
     try:
         metadata, at = _metadata(data, subject)
     except Damaged:
@@ -84,6 +82,7 @@ def read_header(file: BinaryIO, subject: str = "") -> AvroHeader:
     return AvroHeader(metadata.get(SCHEMA_KEY, b""), AvroCodec(codec.decode()), label, sync, at)
 
 
+_FOREIGN = "one begins with 'Obj' and 01: copy the file again from where it was written, or remove it"
 _CODECS = f"write it with one of {', '.join(AvroCodec)}"
 
 

@@ -50,7 +50,7 @@ class RecordFiles:
                 files, size = info, size + info.size
                 starts.append(start)
             else:
-                raise _unsafe(target, info.name, "this is no file of the dataset")
+                raise _unsafe(target, info.name, "this is not a file of the dataset")
         if files is None:
             return DatasetEnd(joined=is_empty)
         last = self._last_offset(target, log, files)

@@ -77,6 +77,16 @@ def test_last_is_by_time_over_all_partitions(here: Here) -> None:
     assert offsets(here.json("kafka", "show", "state:2", "--last", "2")) == [(2, 8), (2, 9)]
 
 
+def test_the_last_records_of_a_partition_have_no_hole_whatever_their_times_are(here: Here, tmp_path: Path) -> None:
+    assert offsets(here.json("kafka", "show", "state:0", "--last", "2")) == [(0, 9), (0, 10)], "10 has no time"
+    times = (50_000, 60_000, 10_000, -1)
+    write_partition(tmp_path, "t", 0, {0: [HandRecord(n, b"k", b"v", time) for n, time in enumerate(times)]})
+    write_partition(tmp_path, "t", 1, {0: [HandRecord(n, b"k", b"v", time) for n, time in enumerate((55_000, 58_000))]})
+    there = ("--from", str(tmp_path))
+    assert offsets(here.json("kafka", "show", "t:0", "--last", "2", *there)) == [(0, 2), (0, 3)]
+    assert offsets(here.json("kafka", "show", "t", "--last", "4", *there)) == [(1, 1), (0, 1), (0, 2), (0, 3)]
+
+
 def test_a_key_is_looked_for_in_the_partition_of_its_hash_first(here: Here) -> None:
     found = here.json("kafka", "show", "state", "--key", "k7")
     assert offsets(found) == [(1, 2), (1, 12)]
@@ -163,9 +173,12 @@ def test_records_of_a_dataset_are_shown_in_the_same_way(here: Here, tmp_path: Pa
         (("state:9",), "state has no partition 9 in the backup"),
         (("state", "--last", "2", "--limit", "3"), "--last and --limit exclude each other"),
         (("state:0:1", "--last", "2"), "--last and an offset exclude each other"),
+        (("state", "--since", "2026-11-14T03:00:00Z", "--until", "2026-11-14T02:00:00Z"),
+         "--until is not after --since: no record has such a time"),
+        (("state", "1", "--from", "repo"), "--from names a dataset, which has no backups"),
         (("state", "--key", "hex:zz"), "'hex:zz' has other characters than its form allows"),
     ],
-)
+)  # fmt: skip
 def test_wrong_words_are_refused(here: Here, words: tuple[str, ...], message: str) -> None:
     assert here.error("kafka", "show", *words, code=40)["message"] == message
 

@@ -67,7 +67,7 @@ def plan_report(prepared: PreparedExport, to: str, *, allow_gaps: bool) -> Datas
         written_bytes=plan.size_bytes,
         read_bytes=0,
         gaps=tuple(holes_of(plan.logs, {})),
-        findings=(*prepared.dropped, *prepared.removed),
+        findings=(*facts.findings, *prepared.dropped, *prepared.removed),
         allow_gaps=allow_gaps,
         dry_run=True,
     )
