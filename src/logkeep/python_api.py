@@ -246,7 +246,7 @@ def _milliseconds(moment: Moment | None) -> int | None:
     if moment is None or isinstance(moment, int):
         return moment
     if not isinstance(moment, datetime):
-        raise UsageError(f"{moment!r} is no time", remedy=_AWARE)
+        raise UsageError(f"{moment!r} is not a time", remedy=_AWARE)
     if moment.tzinfo is None:
         raise UsageError("the time has no time zone", remedy=_AWARE)
     return -((_EPOCH - moment) // timedelta(milliseconds=1))  # a part of a millisecond counts as a whole one

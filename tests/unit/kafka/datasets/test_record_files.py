@@ -151,7 +151,7 @@ def test_what_no_run_left_is_refused(form: RecordFiles, tmp_path: Path) -> None:
     with pytest.raises(TargetUnsafe, match="another topic"):
         form.find_end(target, LOG)
     (tmp_path / "topics/orders/partition=3/notes.txt").write_text("mine")
-    with pytest.raises(TargetUnsafe, match="no file of the dataset"):
+    with pytest.raises(TargetUnsafe, match="not a file of the dataset"):
         form.find_end(target, LOG)
 
 
