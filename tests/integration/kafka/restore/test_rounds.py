@@ -16,6 +16,7 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.kafka.merge_batches import BatchMergeRule
 from logkeep.kafka.admin.offsets import describe_producers
+from logkeep.kafka.admin.topics import ResourceKind, describe_configs
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
@@ -136,14 +137,24 @@ def _with_rule(prepared: PreparedKafkaRestore, merge: BatchMergeRule | None) -> 
 
 
 def _make_it_forget(kafka: EmbeddedKafka, settings: ClientSettings, topic: str) -> None:
-    """Only for as long as it takes, so that a slow machine does not lose the producers that still write."""
+    """Only for as long as it takes, so that a slow machine does not lose the producers that still write.
+
+    The controller accepts the change back a moment before the broker applies it.
+    """
     log, name = TopicPartition(topic, 0), "producer.id.expiration.ms"
-    _set_for_brokers(kafka, ConfigEntry(name, "1", incremental_operation=AlterConfigOpType.SET))
-    try:
-        with Cluster(settings) as cluster:
+    with Cluster(settings) as cluster:
+
+        def applied() -> str | None:
+            (found,) = describe_configs(cluster, ResourceKind.BROKER, ["1"], keys=[name])["1"]
+            return found.value
+
+        usual = applied()
+        _set_for_brokers(kafka, ConfigEntry(name, "1", incremental_operation=AlterConfigOpType.SET))
+        try:
             wait_for(lambda: not describe_producers(cluster, [log])[log], "a broker that has forgotten")
-    finally:
-        _set_for_brokers(kafka, ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE))
+        finally:
+            _set_for_brokers(kafka, ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE))
+            wait_for(lambda: applied() == usual, "a broker that remembers producers again")
 
 
 def _set_for_brokers(kafka: EmbeddedKafka, entry: ConfigEntry) -> None:
