@@ -70,6 +70,11 @@ def note_resumed(place: SourceRef, restore_id: RestoreId, clock: Clock, tokens: 
     return put_next(place, restore_id, make)[0].owner
 
 
+def owners_of(place: SourceRef, plan: RestorePlanDocument) -> list[Owner]:
+    """The processes that began and resumed a restore, in this order. Raises Damaged."""
+    return [plan.owner, *(each.owner for each in read_all(place, RestoreId(plan.restore), ResumedDocument))]
+
+
 def times_resumed(place: SourceRef, restore_id: RestoreId) -> int:
     """How often a restore was resumed."""
     return last_number(place, restore_id, ResumedDocument)
