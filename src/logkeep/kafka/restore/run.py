@@ -61,7 +61,6 @@ from logkeep.repository.restores import (
     put_map,
     read_map,
     read_receipts,
-    times_resumed,
     topic_ids,
 )
 from logkeep.repository.restores.stored import StoredRestore
@@ -179,10 +178,9 @@ class KafkaRestore:
         stored = replace(stored, plan=with_buried(stored.plan, view.burials))  # their objects may be joined since
         if stored.ended_well:
             return self._prove_again(stored, view, engine_for(stored.plan.bytes))
-        stored.restore.resume()
-        return self._carry_out(
-            stored, view, engine_for(stored.plan.bytes), limit_produce, _known_findings(view, stored.plan)
-        )
+        number = stored.restore.resume()
+        findings = _known_findings(view, stored.plan)
+        return self._carry_out(stored, view, engine_for(stored.plan.bytes), limit_produce, findings, number)
 
     def abort(self, stored: StoredKafkaRestore) -> AbortedRestore:
         """Abort a restore: delete the topics that it created, and reset the configs of others. May be repeated."""
@@ -235,11 +233,12 @@ class KafkaRestore:
         engine: Engine,
         limit_produce: int | None,
         findings: Sequence[Finding],
+        resumed: int = 0,
     ) -> KafkaRestoreDone:
         began = RunStart(stored.restore.started, self.tokens())  # the first start, also when it is resumed
         receipt, reported = stored.records_receipt, tuple(findings)
         if receipt is None:
-            writer = self._writer(stored, view, engine, began, limit_produce)
+            writer = self._writer(stored, view, engine, began, limit_produce, resumed)
             written = self._write(stored, writer) if stored.plan.topics else WriteResult((), {})
             reported = (*reported, *written.findings, *result_findings(written.results))
             receipt = self._store_results(stored, began, written, reported)
@@ -308,7 +307,7 @@ class KafkaRestore:
         began = RunStart(self.clock(), self.tokens())
         last = next(r for r in reversed(stored.receipts) if r.verdict in GOOD)
         ends = {TopicPartition(row.topic, row.partition): row.end for row in last.partitions}
-        written = self._writer(stored, view, engine, began, None).prove(ends)
+        written = self._writer(stored, view, engine, began).prove(ends)
         good = all_restored(written.results, prove=True)
         receipt = msgspec.structs.replace(
             blank_receipt(stored.restore, began, written.results),
@@ -329,9 +328,9 @@ class KafkaRestore:
         view: KafkaBackupView,
         engine: Engine,
         began: RunStart,
-        limit_produce: int | None,
+        limit_produce: int | None = None,
+        resumed: int = 0,
     ) -> KafkaLogWriter:
-        resumed = times_resumed(self.state, stored.id)
         return KafkaLogWriter(
             stored.id, view, self.state, stored.plan, self.settings, engine, began.run, limit_produce, resumed
         )

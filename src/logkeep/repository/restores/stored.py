@@ -119,12 +119,15 @@ class StoredRestore:
     def started(self) -> datetime:
         return datetime.fromisoformat(self.plan.started)
 
-    def resume(self) -> None:
-        """Store that this process works on the restore now. Raises Locked while another one on this host does."""
+    def resume(self) -> int:
+        """Store that this process works on the restore now; returns how often it was resumed, this time included.
+
+        Raises Locked while another process on this host works on it.
+        """
         owner = owner_of(self.state, self.plan)
         if is_alive(owner, this_process(self.tokens())):
             raise Locked(f"{owner} is working on this restore", subject=str(self.id), remedy=_WAIT)
-        note_resumed(self.state, self.id, self.clock, self.tokens)
+        return note_resumed(self.state, self.id, self.clock, self.tokens).number
 
     def refuse_beside_another_run(self) -> None:
         """Refuse to report a failure that another run may have caused: two that resume at the same moment both go on.

@@ -37,6 +37,7 @@ from logkeep.repository.restores import (
     read_producers,
     read_receipts,
     state_place,
+    times_resumed,
 )
 from logkeep.repository.restores.documents import ProducersDocument, ReceiptDocument, RestoredGroup, sealed
 from logkeep.repository.restores.stored import StoredRestore
@@ -252,10 +253,16 @@ class TestResume:
         restore_id = begun(place)
         plan = read_plan(place, restore_id)
         assert owner_of(place, plan) == plan.owner
-        owners = [note_resumed(place, restore_id, clock_at(NOW), random_token) for _ in range(2)]
+        owners = [note_resumed(place, restore_id, clock_at(NOW), random_token).owner for _ in range(2)]
         assert owner_of(place, plan) == owners[1] != owners[0]
         (row,) = list_restores(place)
         assert (row.state, row.owner) == (RestoreState.ONGOING, owners[1])
+
+    def test_each_resume_has_its_own_number(self, place: SourceRef) -> None:
+        """A run that another run has resumed since must see that, also when both began at the same moment."""
+        stored = _stored(place)
+        assert [stored.resume() for _ in range(3)] == [1, 2, 3]
+        assert times_resumed(place, stored.id) == 3
 
 
 class TestAnotherRun:
