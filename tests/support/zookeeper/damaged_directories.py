@@ -15,6 +15,7 @@ from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import Damaged, ServerFailed
 from logkeep.model.cache import cache_dir
 from tests.support.zookeeper.load import Load
+from tests.support.zookeeper.recorded_moments import DELETES_NOTHING
 from tests.support.zookeeper.server_files import loaded, logs, snapshots
 from tests.support.zookeeper.slow_log import SlowRecord, good_records
 from tests.support.zookeeper.tree_recorder import Recording, Seen, record
@@ -22,7 +23,7 @@ from tests.support.zookeeper.unstartable_snapshots import WHOLE_SINCE
 
 PASSWORD = "damage"
 SETTINGS = {"snapCount": "300", "preAllocSize": "64", "forceSync": "no", "initLimit": "20", "syncLimit": "10"}
-JAVA = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+JAVA = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", DELETES_NOTHING)
 CONFIG = "/zookeeper/config"
 _IN_LAST_LOG, _SNAPSHOTS, _BEHIND = 100, 3, 2
 
