@@ -65,6 +65,10 @@ def work(runtime: Runtime, count: int = 12) -> None:
         runtime.submit("move", f"a{number}", {"amount": number, "to": f"b{number}"})
 
 
+PATIENCE_S = 240
+"""For backups that must end well, on a busy machine too."""
+
+
 def take_one(runtime: Runtime, place: SourceRef, backup_id: int, seconds: int = 30) -> str:
     options = TakeOptions(BackupId(backup_id), timeout=timedelta(seconds=seconds))
     return str(run(take(place, runtime, options, utc_now, random_token), threading.Event().wait).state)
@@ -79,7 +83,7 @@ def prepare_bank(*, start: Callable[[], None], url: str, repository: str, data: 
         for worker in runtime.workers:
             worker.keep_once(1)
         work(runtime)
-        return take_one(runtime, faults.place, 1)
+        return take_one(runtime, faults.place, 1, PATIENCE_S)
 
 
 def back_up(
@@ -107,7 +111,7 @@ def follow_up(
     with running(Path(data), faults.place) as runtime:
         with suppress(LogkeepError):
             take_one(runtime, faults.place, 2)
-        third = take_one(runtime, faults.place, 3)
+        third = take_one(runtime, faults.place, 3, PATIENCE_S)
         states = view(faults.place, utc_now(), this_process("reader")).states()
         return {
             "third": third,

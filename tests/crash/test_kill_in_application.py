@@ -18,7 +18,7 @@ from logkeep.errors import ClusterError
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.local.store import LocalStore
-from tests.support.processes import wait_for
+from tests.support.processes import PATIENCE_S, wait_for
 from tests.support.running_application import ask, bank, copies, ended, new_repository
 
 _CONTEXT = get_context("fork")
@@ -90,7 +90,7 @@ class _Process:
 
     def died(self) -> None:
         """Wait until it has killed itself."""
-        self._child.join(30)
+        self._child.join(PATIENCE_S)
         assert self._child.exitcode == -signal.SIGKILL
 
     def kill(self) -> None:

@@ -6,7 +6,7 @@ one restores with its money. `make test` takes a few of the points, `make soak` 
 """
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,26 +110,44 @@ def bench(
 
 
 def killed_in_backup(bench: Bench, fault: str, points: Iterable[int], *, thorough: bool) -> int:
-    """How often it died; threads make a few calls more or less each time, so the last points may not be reached."""
+    """How often it died."""
     killed = 0
     for call in points:
-        point = f"backup-{fault.split(maxsplit=1)[0]}-{call}"
-        bench.copy(point)
-        killed += bench.run("back_up", point, fault=fault, call=call).killed
-        bench.check(point, all_backups=thorough)
+        for point, at in tries(f"backup-{fault.split(maxsplit=1)[0]}", call, again=not thorough):
+            bench.copy(point)
+            died = bench.run("back_up", point, fault=fault, call=at).killed
+            bench.check(point, all_backups=thorough)
+            if died:
+                killed += 1
+                break
     return killed
 
 
 def killed_in_restore(bench: Bench, fault: str, points: Iterable[int], *, thorough: bool) -> int:
-    del thorough
     killed = 0
     for call in points:
-        point = f"restore-{fault.split(maxsplit=1)[0]}-{call}"
-        bench.copy(point)
-        killed += bench.run("restore_to", point, backup_id=1, fault=fault, call=call).killed
-        bench.check_startable(point)
-        bench.check_restored(point, point, 1)
+        for point, at in tries(f"restore-{fault.split(maxsplit=1)[0]}", call, again=not thorough):
+            bench.copy(point)
+            died = bench.run("restore_to", point, backup_id=1, fault=fault, call=at).killed
+            bench.check_startable(point)
+            bench.check_restored(point, point, 1)
+            if died:
+                killed += 1
+                break
     return killed
+
+
+def tries(name: str, call: int, *, again: bool) -> Iterator[tuple[str, int]]:
+    """A name for each try, and its call.
+
+    A slow coordinator asks more often, so a run may end before a call that another run made. Then an earlier call is
+    tried, if that is wanted.
+    """
+    yield f"{name}-{call}", call
+    at = call * 3 // 4
+    while again and at > 0:
+        yield f"{name}-{call}-{at}", at
+        at = at * 3 // 4
 
 
 class Work(NamedTuple):
@@ -150,7 +168,7 @@ FAULTS = pytest.mark.parametrize("fault", [KILLED_AFTER, SYSTEM_CALL, UNSYNCED])
 def test_at_a_few_points(bench: Bench, work: Work, fault: str) -> None:
     points = work.points(bench, fault)
     chosen = seeded_part(f"application {work.name} {fault}", points, max(len(points) // FEW, 1))
-    assert work.kill(bench, fault, chosen, thorough=False) >= len(chosen) - 1
+    assert work.kill(bench, fault, chosen, thorough=False) == len(chosen)
 
 
 @pytest.mark.soak

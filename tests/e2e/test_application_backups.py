@@ -25,6 +25,8 @@ from logkeep.model.time import utc_now
 from tests.support.cli.processes import REAL, clean_environment, logkeep
 from tests.support.processes import wait_for
 
+ANSWERED_WITHIN = "15s"
+"""Until then the partitions that are not held must have answered, on a busy machine too."""
 SHOP = """
 from logkeep.application import Application
 
@@ -166,17 +168,17 @@ def test_a_partition_that_never_answers_is_named(shop: Shop) -> None:
     with shop.running(**{HOLD_AT: "2/appended create"}):
         measured = shop.home / "metrics.prom"
         shop.put("waiting", 1)
-        shown = shop.backup(7, "--timeout", "2s", "--metrics-file", str(measured), code=20)["stderr"]
+        shown = shop.backup(7, "--timeout", ANSWERED_WITHIN, "--metrics-file", str(measured), code=20)["stderr"]
         assert 'logkeep_backup_success{source="shop"} 0' in measured.read_text()
         assert re.search(r'logkeep_backup_unarchived_bytes{source="shop"} [1-9]', measured.read_text())
         # The coordinator records it, or another partition that waits for the end.
         assert "partition 2: it did not answer before the deadline" in shown or "partition 2 has no copy at" in shown
         failed = shop.app("status", "7", code=20)
         assert (failed["state"], failed["reason"].startswith("partition 2")) == ("failed", True)
-        words = ["app", "backup", "shop", "--data", str(shop.data), "--id", "8", "--timeout", "60s"]
+        words = ["app", "backup", "shop", "--data", str(shop.data), "--id", "8", "--timeout", "600s"]
         command = [*REAL, *words, "--repo", str(shop.repo)]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=clean_environment(shop.home)) as run:
-            wait_for(lambda: '"state": "ongoing"' in shop.run("app", "status", "8").stdout, "the request", 30)
+            wait_for(lambda: '"state": "ongoing"' in shop.run("app", "status", "8").stdout, "the request")
             run.terminate()
             assert "`logkeep app status` shows how it ends" in run.communicate()[1]
         assert run.returncode == 128 + signal.SIGTERM
@@ -249,7 +251,7 @@ def test_a_busy_application_ends_at_once_and_keeps_all_it_answered(shop: Shop) -
         shop.backup(7, "--no-wait")
         threads = sorted(int(one.name) for one in Path(f"/proc/{process.pid}/task").iterdir())
         assert ctypes.CDLL(None).tgkill(process.pid, threads[1], signal.SIGTERM) == 0
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
         for each in clients:
             each.join()
     assert answered

@@ -169,7 +169,7 @@ def test_sets_that_fail_and_cuts_that_do_not_belong_together(tmp_path: Path) -> 
     measured = tmp_path / "metrics.prom"
     with home.application(**{HOLD_AT: "1/appended create"}):
         taken = home.json(
-            "backup-set", "take", *members, "--id", "60", "--timeout", "2s", "--metrics-file", str(measured), code=20
+            "backup-set", "take", *members, "--id", "60", "--timeout", "15s", "--metrics-file", str(measured), code=20
         )
     states = {row["source"]: (row["state"], row["reason"]) for row in taken["members"]}
     assert states["zk-prod"] == ("doesNotExist", None)

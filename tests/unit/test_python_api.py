@@ -153,7 +153,7 @@ def test_mistakes_are_refused_before_anything_is_read(place: SourceRef, tmp_path
             topic.scan(isolation="read_committed")
         with pytest.raises(UsageError, match="no time zone"):
             topic.scan(since=datetime(2026, 1, 1))  # noqa: DTZ001 - the mistake
-        with pytest.raises(UsageError, match="'yesterday' is no time") as caught:
+        with pytest.raises(UsageError, match="'yesterday' is not a time") as caught:
             topic.scan(since="yesterday")  # type: ignore[arg-type]
         assert "pass an aware datetime" in caught.value.remedy
         with pytest.raises(UnknownBackup):

@@ -119,8 +119,9 @@ def test_timeout(still: Served, deaf: str) -> None:
 
 def test_validation_timeout(still: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """A verification that never ends is ended, and has failed."""
+    _configured(still)
+    bundle = still.json("backup")["backup_dir"]  # it verifies too, which may take longer than the limit
     _configured(still, advanced={"validation_timeout": 1})
-    bundle = still.json("backup")["backup_dir"]
     monkeypatch.setattr(verify_run, "verify", lambda *_words, **_more: threading.Event().wait())
     said = json.loads(still.run("verify", "--backup-dir", bundle, "--format=json", code=10).stderr)
     assert (said["category"], said["message"]) == ("validation", "the verification was not finished within 1 s")

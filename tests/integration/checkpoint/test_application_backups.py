@@ -121,7 +121,7 @@ def test_r24_r48_r53_r54_r56_the_processor_never_stops_while_the_store_is_frozen
         create = ask(place, runtime, 5)
         for partition in range(2):
             runtime.create(partition, create)
-        assert frozen.wait(20)
+        assert frozen.wait(120)
         wait_for(lambda: len(runtime.answers(5)) == 2, "both answers")
         for number in range(3):
             _work(runtime, 40, number * 40)

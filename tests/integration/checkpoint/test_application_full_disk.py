@@ -48,7 +48,7 @@ def test_commands_that_wait_for_space_in_the_log_get_their_replies(
         return real(descriptor, data, at)
 
     monkeypatch.setattr(os, "pwrite", once)
-    assert runtime.submit("put", "a", 1, timeout_s=20) == "done"
+    assert runtime.submit("put", "a", 1, timeout_s=120) == "done"
     assert refused.is_set()
 
 
@@ -58,10 +58,10 @@ def test_a_command_whose_result_is_in_the_log_is_answered_though_the_state_is_fu
     database = runtime.workers[0].backend._database
     (pages,) = database.execute("pragma page_count").fetchone()
     database.execute(f"pragma max_page_count = {pages}")
-    assert runtime.submit("put", "a", "x" * 100_000, timeout_s=20) == "done"
+    assert runtime.submit("put", "a", "x" * 100_000, timeout_s=120) == "done"
     wait_for(lambda: "no space is left for the state" in caplog.text, "the full disk")
     database.execute("pragma max_page_count = 1000000")
-    assert runtime.submit("put", "b", 1, timeout_s=20) == "done"
+    assert runtime.submit("put", "b", 1, timeout_s=120) == "done"
 
 
 def test_a_snapshot_that_sqlite_cannot_make_does_not_end_the_application(
@@ -70,7 +70,7 @@ def test_a_snapshot_that_sqlite_cannot_make_does_not_end_the_application(
     with pytest.raises(StoreError, match="unable to open database file"):
         runtime.workers[0].backend.snapshot(tmp_path / "missing/snapshot")
     runtime.workers[0].backend._path = tmp_path / "missing/state.sqlite"
-    assert runtime.submit("put", "a", 1, timeout_s=20) == "done"
+    assert runtime.submit("put", "a", 1, timeout_s=120) == "done"
     wait_for(lambda: "no snapshot: " in caplog.text, "the snapshot that fails")
-    assert runtime.submit("put", "b", 2, timeout_s=20) == "done"
+    assert runtime.submit("put", "b", 2, timeout_s=120) == "done"
     assert runtime.failure() is None

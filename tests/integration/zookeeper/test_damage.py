@@ -200,18 +200,25 @@ STAT_BYTES, OWNER_AT = 68, 9
 
 
 def newest_snapshot_flipped(back: int) -> Callable[[Path], Lost]:
-    """One bit, so many bytes before the end of a node that has data and no owner."""
+    """One bit, so many bytes before the end of a node that has data and no owner, and that no later record names: a
+    server that lost it would be right if a client deleted it later."""
 
     def damage(data_dir: Path) -> Lost:
         path = snapshots(data_dir)[-1]
+        later = _bodies_since(data_dir, int(path.name.split(".")[1], 16))
         with path.open("rb") as file, patched(path) as content:
             reader = SnapshotReader(file)
             reader.sessions(), reader.acls()
-            ends = [reader.position for row in reader.nodes() if row.data and row.owner == 0]
+            ends = [reader.position for row in reader.nodes() if row.data and row.owner == 0 and row.path not in later]
             content[ends[len(ends) // 2] - back] ^= 1
         return None
 
     return damage
+
+
+def _bodies_since(data_dir: Path, zxid: int) -> bytes:
+    every = (record for path in logs(data_dir) for record in good_records(path.read_bytes()))
+    return b"".join(record.body for record in every if record.zxid >= zxid)
 
 
 def last_empty(data_dir: Path) -> Lost:

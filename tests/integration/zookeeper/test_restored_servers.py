@@ -17,12 +17,15 @@ from logkeep.zookeeper.server.four_letter import four_letter, parse_srvr
 from logkeep.zookeeper.verify.directory_view import DirectoryView
 from tests.crash.seeds import seeded
 from tests.support.zookeeper.load import Load
+from tests.support.zookeeper.recorded_moments import DELETES_NOTHING
 from tests.support.zookeeper.restored_servers import compared, path_to, restored, target_of, view_of
 from tests.support.zookeeper.tree_recorder import Recording, record
 from tests.support.zookeeper.versions import MATRIX, versions
 
 pytestmark = pytest.mark.xdist_group("zookeeper-restore")
 _TRANSACTIONS = 1500
+_SESSION_MS = 120_000
+"""A server goes on with the sessions that are restored: none may run out before it has been looked at."""
 of_the_newest = pytest.mark.parametrize("source", ["3.9.5"], indirect=True)
 
 
@@ -41,8 +44,8 @@ def _server(directory: Path, version: str, options: tuple[str, ...] = (), **sett
         directory,
         cache_dir(os.environ, Path.home()),
         release=ZooKeeperRelease(version),
-        settings={"preAllocSize": "1024", **settings},
-        java_options=options,
+        settings={"preAllocSize": "1024", "maxSessionTimeout": str(_SESSION_MS), **settings},
+        java_options=(DELETES_NOTHING, *options),
     )
 
 
@@ -50,7 +53,8 @@ def _server(directory: Path, version: str, options: tuple[str, ...] = (), **sett
 def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Source:
     version: str = request.param
     server = _server(tmp_path_factory.mktemp("source"), version, snapCount="800")
-    with server, Load([server.client], server.password, line=server.release.line) as load:
+    load = Load([server.client], server.password, line=server.release.line, session_ms=_SESSION_MS)
+    with server, load:
         load.wait_for(_TRANSACTIONS)
         with load.paused():
             seen = record(server.client, server.password)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from logkeep.application.application_process import HOLD_AT, KILL_AT
+from tests.support.processes import PATIENCE_S
 
 _ROOT = Path(__file__).parents[3]
 
@@ -42,4 +43,4 @@ class ApplicationProcesses:
 
 
 def killed_itself(process: "subprocess.Popen[bytes]") -> bool:
-    return process.wait(60) == -signal.SIGKILL
+    return process.wait(PATIENCE_S) == -signal.SIGKILL

@@ -32,6 +32,11 @@ def written_matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
 def until_cleaned(made: Matrix, kafka: EmbeddedKafka) -> None:
     """Wait until the cleaner has been in the compacted topic, and let it stay as it is from then on."""
     wait_for(lambda: _cleaned(made, kafka), "the cleaner")
+    stop_cleaning(made, kafka)
+
+
+def stop_cleaning(made: Matrix, kafka: EmbeddedKafka) -> None:
+    """Also a pass of the cleaner that had begun has ended."""
     made.stop_cleaning()
     looks = deque[bytes](maxlen=20)
     wait_for(lambda: _settled(looks, kafka), "the cleaner to end")

@@ -1,8 +1,9 @@
 """A consume-process-produce application of two stages in processes of its own, its clients, and its judge.
 
 `charging` reads orders and makes a payment and a fee of each; `booking` reads both and writes a receipt for each.
-`python -m tests.support.kafka.participant_processes BOOTSTRAP NAME STAGE HOW` is one process; HOW is `transactions`,
-`without`, or `never` (without transactions, and without a commit: what it produced, its successor produces again).
+`python -m tests.support.kafka.participant_processes BOOTSTRAP NAME STAGE HOW SESSION_MS` is one process; HOW is
+`transactions`, `without`, or `never` (without transactions, and without a commit: what it produced, its successor
+produces again).
 """
 
 import os
@@ -28,6 +29,8 @@ PARTITIONS = 2
 INPUTS = {"charging": ("orders",), "booking": ("payments", "fees")}
 OUTPUTS = {"charging": ("payments", "fees"), "booking": ("receipts",)}
 _LONG_S = 3600.0
+_SESSION_MS = 6000
+"""So soon a worker that was killed is replaced."""
 _NO_GROUP = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -52,24 +55,24 @@ def _app(message: Message) -> str:
     return str(message.topic()).rpartition("-")[0]
 
 
-def participant(bootstrap: str, name: str, stage: str, how: str) -> Participant:
+def participant(bootstrap: str, name: str, stage: str, how: str, session_ms: int = _SESSION_MS) -> Participant:
     return Participant(
         name,
         f"{name}-{stage}",
         [f"{name}-{each}" for each in INPUTS[stage]],
         charge if stage == "charging" else book,
         outputs=[f"{name}-{each}" for each in OUTPUTS[stage]],
-        config={"bootstrap.servers": bootstrap, "session.timeout.ms": 6000},
+        config={"bootstrap.servers": bootstrap, "session.timeout.ms": session_ms},
         transactional=how == "transactions",
         together=stage == "booking",
         commit_every_s=_LONG_S if how == "never" else 0.1,
     )
 
 
-def main(bootstrap: str, name: str, stage: str, how: str) -> None:
+def main(bootstrap: str, name: str, stage: str, how: str, session_ms: str) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    participant(bootstrap, name, stage, how).run(stop.is_set)
+    participant(bootstrap, name, stage, how, int(session_ms)).run(stop.is_set)
 
 
 @dataclass
@@ -80,13 +83,14 @@ class Workers:
     name: str
     how: str
     home: Path
+    session_ms: int = _SESSION_MS
     running: list["subprocess.Popen[bytes]"] = field(default_factory=list)
 
     def join(self, stage: str, how: str = "") -> "subprocess.Popen[bytes]":
         words = [sys.executable, "-m", "tests.support.kafka.participant_processes"]
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(_ROOT / "src"), str(_ROOT)])}
         with (self.home / f"{stage}.out").open("ab") as out:
-            arguments = [self.bootstrap, self.name, stage, how or self.how]
+            arguments = [self.bootstrap, self.name, stage, how or self.how, str(self.session_ms)]
             process = subprocess.Popen([*words, *arguments], cwd=_ROOT, env=environ, stdout=out, stderr=out)
         self.running.append(process)
         return process

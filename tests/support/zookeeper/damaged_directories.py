@@ -12,19 +12,20 @@ from kazoo.exceptions import MarshallingError
 
 from logkeep.embedded.ports import free_ports
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
-from logkeep.errors import ServerFailed
+from logkeep.errors import Damaged, ServerFailed
 from logkeep.model.cache import cache_dir
 from tests.support.zookeeper.load import Load
-from tests.support.zookeeper.server_files import logs, snapshots
+from tests.support.zookeeper.recorded_moments import DELETES_NOTHING
+from tests.support.zookeeper.server_files import loaded, logs, snapshots
 from tests.support.zookeeper.slow_log import SlowRecord, good_records
 from tests.support.zookeeper.tree_recorder import Recording, Seen, record
 from tests.support.zookeeper.unstartable_snapshots import WHOLE_SINCE
 
 PASSWORD = "damage"
 SETTINGS = {"snapCount": "300", "preAllocSize": "64", "forceSync": "no", "initLimit": "20", "syncLimit": "10"}
-JAVA = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+JAVA = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", DELETES_NOTHING)
 CONFIG = "/zookeeper/config"
-_IN_LAST_LOG = 100
+_IN_LAST_LOG, _SNAPSHOTS, _BEHIND = 100, 3, 2
 
 
 class Server(StrEnum):
@@ -73,9 +74,12 @@ def write(directory: Path, version: str, steps: int = 7) -> Written:
         load = Load([running.client], PASSWORD, line=release.line, seed=3, multis=multis)
         for _ in range(steps):
             load.step()
+        while not _has_enough_files(directory / "data"):
+            load.step()
         _lengthen_last_log(load, directory / "data")
         load.close()
         truth = record(running.client, PASSWORD)
+    _remove_cut_snapshot(directory / "data")
     return Written(directory / "data", release, truth)
 
 
@@ -91,6 +95,28 @@ def write_epochs(directory: Path, version: str, epochs: int = 2) -> Written:
             load.close()
             truth = record(running.client, PASSWORD)
     return Written(directory / "data", release, truth)
+
+
+def _has_enough_files(data_dir: Path) -> bool:
+    """A busy server skips snapshots: tests need some that are finished, and logs behind the second one."""
+    finished = snapshots(data_dir)[:-1]
+    if len(finished) < _SNAPSHOTS:
+        return False
+    second = _zxid(finished[1])
+    return sum(_zxid(path) > second + 1 for path in logs(data_dir)) >= _BEHIND
+
+
+def _zxid(path: Path) -> int:
+    return int(path.name.split(".")[1], 16)
+
+
+def _remove_cut_snapshot(data_dir: Path) -> None:
+    """The end of the server may have cut the newest snapshot, which tests then would take for a whole one."""
+    newest = snapshots(data_dir)[-1]
+    try:
+        loaded(newest)
+    except Damaged:
+        newest.unlink()
 
 
 def _lengthen_last_log(load: Load, data_dir: Path) -> None:

@@ -18,7 +18,9 @@ from tests.support.zookeeper.tree_judge import logged
 from tests.support.zookeeper.tree_recorder import Recording, record, zxid_of
 
 BEFORE, NEVER, MEANWHILE, LATER = "/before", "/never", "/meanwhile", "/later"
-_PATIENT = {"preAllocSize": "64", "syncLimit": "240"}
+_SESSION_MS = 120_000
+"""The session that asks for what nobody commits sends nothing meanwhile: its end would be logged instead."""
+_PATIENT = {"preAllocSize": "64", "syncLimit": "240", "maxSessionTimeout": str(_SESSION_MS)}
 """So long a leader goes on while no follower answers: it must log something in that time."""
 _BY_SNAPSHOT = "-Dzookeeper.forceSnapshotSync=true"
 _CHANGES = 600
@@ -64,7 +66,7 @@ def _write(member: ZooKeeperMember, *ops: raw.Op) -> None:
 
 def _logged_alone(leader: ZooKeeperMember, others: Sequence[ZooKeeperMember]) -> int:
     """All are killed when the leader has written down what the others, which stand still, never read."""
-    client = raw.RawSession(leader.client, password=leader.password)
+    client = raw.RawSession(leader.client, timeout_ms=_SESSION_MS, password=leader.password)
     client.must(raw.create(BEFORE, b""))
     committed = zxid_of(leader.client)
     wait_for(lambda: {last_logged(each) for each in (leader, *others)} == {committed}, "all to have logged it")

@@ -87,8 +87,12 @@ def reconfig(joining: str = "", leaving: str = "") -> Op:
 class RawSession:
     """One session on one connection. Used by one thread."""
 
-    def __init__(self, host: str, *, timeout_ms: int = 10_000, password: str | None = None) -> None:
-        """`password` of the super user, who may do everything."""
+    def __init__(self, host: str, *, timeout_ms: int = 40_000, password: str | None = None) -> None:
+        """`password` of the super user, who may do everything.
+
+        The client sends nothing by itself: a session ends where a test does something else for as long as `timeout_ms`,
+        by default the most that a server grants.
+        """
         name, port = host.rsplit(":", 1)
         self._socket = socket.create_connection((name, int(port)), timeout=_TIMEOUT_S)
         try:

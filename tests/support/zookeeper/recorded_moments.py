@@ -26,10 +26,12 @@ from tests.support.zookeeper.restored_servers import target_of
 from tests.support.zookeeper.tree_judge import between, differences
 from tests.support.zookeeper.tree_recorder import Recording, record
 
-SESSION_MS = 60_000
+SESSION_MS = 120_000
 """Sessions that are restored live so long: nobody looks at a server for as long as that."""
 SETTINGS = {"snapCount": "1000", "preAllocSize": "4096", "forceSync": "no", "maxSessionTimeout": str(SESSION_MS)}
-JAVA = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+DELETES_NOTHING = "-Dznode.container.checkIntervalMs=3600000"
+"""Otherwise a server deletes empty containers and nodes with a time to live every minute, also while tests read it."""
+JAVA = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", DELETES_NOTHING)
 _FEWEST, _MOST = 100, 1_500
 """Transactions between two moments."""
 

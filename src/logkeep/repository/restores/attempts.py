@@ -53,7 +53,7 @@ def topic_ids(place: SourceRef, restore_id: RestoreId) -> dict[str, str]:
     return found
 
 
-def note_resumed(place: SourceRef, restore_id: RestoreId, clock: Clock, tokens: TokenSource) -> Owner:
+def note_resumed(place: SourceRef, restore_id: RestoreId, clock: Clock, tokens: TokenSource) -> ResumedDocument:
     """Store that this process resumes a restore, so that others see its owner. The first step of a resume."""
     owner, now = this_process(tokens()), clock()
 
@@ -67,7 +67,12 @@ def note_resumed(place: SourceRef, restore_id: RestoreId, clock: Clock, tokens: 
             resumed=rfc3339(now),
         )
 
-    return put_next(place, restore_id, make)[0].owner
+    return put_next(place, restore_id, make)[0]
+
+
+def owners_of(place: SourceRef, plan: RestorePlanDocument) -> list[Owner]:
+    """The processes that began and resumed a restore, in this order. Raises Damaged."""
+    return [plan.owner, *(each.owner for each in read_all(place, RestoreId(plan.restore), ResumedDocument))]
 
 
 def times_resumed(place: SourceRef, restore_id: RestoreId) -> int:

@@ -27,14 +27,17 @@ from logkeep.repository.restores import (
     newest_receipt,
     note_resumed,
     owner_of,
+    owners_of,
     plan_body,
     put_aborted,
     put_receipt,
     read_aborted,
     read_plan,
+    read_receipts,
 )
 
 BodyT = TypeVar("BodyT")
+_WAIT = "wait until it ends, or stop it"
 
 
 @dataclass(frozen=True)
@@ -116,14 +119,27 @@ class StoredRestore:
     def started(self) -> datetime:
         return datetime.fromisoformat(self.plan.started)
 
-    def resume(self) -> None:
-        """Store that this process works on the restore now. Raises Locked while another one on this host does."""
+    def resume(self) -> int:
+        """Store that this process works on the restore now; returns how often it was resumed, this time included.
+
+        Raises Locked while another process on this host works on it.
+        """
         owner = owner_of(self.state, self.plan)
         if is_alive(owner, this_process(self.tokens())):
-            raise Locked(
-                f"{owner} is working on this restore", subject=str(self.id), remedy="wait until it ends, or stop it"
-            )
-        note_resumed(self.state, self.id, self.clock, self.tokens)
+            raise Locked(f"{owner} is working on this restore", subject=str(self.id), remedy=_WAIT)
+        return note_resumed(self.state, self.id, self.clock, self.tokens).number
+
+    def refuse_beside_another_run(self) -> None:
+        """Refuse to report a failure that another run may have caused: two that resume at the same moment both go on.
+
+        Raises Locked if another run has restored all records, or another process on this host works on the restore.
+        """
+        if any(receipt.records_there for receipt in read_receipts(self.state, self.id)):
+            raise Locked("another run has finished this restore", subject=str(self.id))
+        here = this_process(self.tokens())
+        other = next((owner for owner in owners_of(self.state, self.plan) if is_alive(owner, here)), None)
+        if other is not None:
+            raise Locked(f"{other} is working on this restore", subject=str(self.id), remedy=_WAIT)
 
     def draft(
         self,

@@ -24,6 +24,8 @@ from tests.support.processes import wait_for
 pytestmark = pytest.mark.xdist_group("kafka-plain")
 PARTITIONS = 4
 ROUNDS = 20
+SUPPLY = 80_000
+"""Records for the copier: more than it can copy while backups are taken, also where these take ten seconds each."""
 MOST_WAITING = 50_000
 
 
@@ -209,9 +211,9 @@ def _once_round(kafka: EmbeddedKafka, topics: Matrix, archive: Archive, name: st
     topics.create(f"{name}-in")
     topics.create(f"{name}-out", 2)
     producer = topics.producer()
-    for i in range(20_000):
+    for i in range(SUPPLY):
         producer.produce(f"{name}-in", b"%d" % i, None, 0)
-    producer.flush(30)
+    assert producer.flush(60) == 0
     copied: list[int] = []
     with running(_copier(kafka, topics, name, copied)):
         wait_for(lambda: len(copied) > 5, "the copier")
@@ -219,7 +221,7 @@ def _once_round(kafka: EmbeddedKafka, topics: Matrix, archive: Archive, name: st
     others = {"topic-left-out"}  # topics of earlier rounds, which have an archive in common
     assert [f for each in done for f in each.findings if f.code not in others] == []
     ids = [each.entry.id for each in done]
-    assert sum(copied) < 20_000, "the copier was done before the backups"
+    assert sum(copied) < SUPPLY, "the copier was done before the backups"
     return [_once(kafka, archive, backup_id, name) for backup_id in ids][-1]
 
 

@@ -173,9 +173,16 @@ def _write(made: Matrix, topic: str, records: int) -> None:
     assert producer.flush(60) == 0
 
 
+def _high_watermarks(kafka: EmbeddedKafka) -> str:
+    """As the broker writes them down every five seconds."""
+    written = kafka.directory / "data" / "replication-offset-checkpoint"
+    return written.read_text() if written.exists() else ""
+
+
 def test_a_backup_reads_from_the_replica_in_its_own_rack(two: Two, backups: Backups) -> None:
     made = _replicated(two, "racked")
     _write(made, "racked", 2000)
+    wait_for(lambda: "racked 0 2000\n" in _high_watermarks(two.second), "the follower to know that all is committed")
     done = backups.run("racked", "far")
     backups.is_whole(done, "racked", 2000)
     assert backups.received[2] > 2_000_000

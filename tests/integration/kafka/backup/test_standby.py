@@ -32,7 +32,8 @@ from tests.support.zeebe.store_switch import StoreSwitch
 
 pytestmark = pytest.mark.xdist_group("kafka-plain")
 
-_LIFETIME = "3s"
+_LIFETIME = "10s"
+"""Where a process or a disk stands still for longer, the role moves without a fault."""
 
 
 class Pair:

@@ -21,7 +21,7 @@ from logkeep.kafka.verify.compare_task import CompareUnit, LivePiece, compare_wi
 from logkeep.kafka.verify.records import check_records, covered_segments
 from logkeep.kafka.verify.source import SourceCheck
 from logkeep.model.ids import BackupId
-from logkeep.model.time import random_token, utc_now
+from logkeep.model.time import Clock, random_token, utc_now
 from logkeep.repository.backups.verdicts import verdicts
 from logkeep.repository.backups.verification import put_verification, stored_verifications
 from logkeep.repository.chain.owner import this_process
@@ -66,12 +66,14 @@ class Source:
 
     archive: Archive
 
-    def verify(self, backup_id: int, level: str = "source", sample: VerifySample = EVERYTHING) -> VerifyResult:
+    def verify(
+        self, backup_id: int, level: str = "source", sample: VerifySample = EVERYTHING, clock: Clock = utc_now
+    ) -> VerifyResult:
         check: Deeper = check_records
         if level == "source":
             check = SourceCheck(ClientSettings(endpoints(self.archive.bootstrap)))
         owner = this_process("verify")
-        verifier = Verifier(self.archive.place, self.archive.engine, owner, utc_now, random_token, deeper=check)
+        verifier = Verifier(self.archive.place, self.archive.engine, owner, clock, random_token, deeper=check)
         return verifier.verify(BackupId(backup_id), level, sample)
 
     def standing(self, backup_id: int) -> tuple[bool, str]:
@@ -114,10 +116,10 @@ def test_a_log_that_only_grew_is_proven_byte_for_byte(topics: Matrix, source: So
     )
     assert source.standing(done) == (False, "source")
     assert [d.records for d in verified.document.digests] == [300, 0]
-    third = VerifySample(1, 3)
+    third, now = VerifySample(1, 3), utc_now()  # a sample is that of a day
     segments = [s for some in source.archive.segments(done).values() for s in some]
-    taken = sum(s.records for s in segments if third.takes(s.token, utc_now().date()))
-    sampled = source.verify(done, sample=third)
+    taken = sum(s.records for s in segments if third.takes(s.token, now.date()))
+    sampled = source.verify(done, sample=third, clock=lambda: now)
     assert _codes(sampled) == ["source-compared"]
     assert f" {taken} records are in the source" in _summary(sampled)
 

@@ -220,6 +220,7 @@ def test_a_backup_within_the_retention_of_tombstones_is_proven(scene: Scene) -> 
     topic.delete(b"k2")
     topic.put(_keys(1))
     topic.clean(lambda records: sum(r.key == b"k1" for r in records.values()) == 1)
+    began = utc_now()
     newest = _back_up(scene, topic)["id"]
     scene.restore("latest", "--rename", "s/^/again-/")
     assert latest(scene.target.bootstrap, "again-in-time") == {b"k1": b"value 1", b"k3": b"value 3"}
@@ -228,7 +229,8 @@ def test_a_backup_within_the_retention_of_tombstones_is_proven(scene: Scene) -> 
     following = scene.commands.json("status")["sources"][0]["deletions_left_seconds"]
     put_freshness(place, later, newest, 0, -60)  # overdue: that run has ended, and what it saw was in its memory
     ended = scene.commands.json("status", code=2)["sources"][0]["deletions_left_seconds"]
-    assert 20 < following - ended < 60
+    took_s = (utc_now() - began).total_seconds()  # minutes on a busy machine
+    assert 20 < following - ended < 40 + took_s
 
 
 def test_a_resumed_run_does_not_bring_deleted_keys_back(scene: Scene, forks: Drivers) -> None:

@@ -14,6 +14,7 @@ from tests.support.cli.filled_repository import Filled
 from tests.support.kafka.console_consumer import Lines, printed, without_offsets
 from tests.support.kafka.consumer_view import Seen, seen, watermarks
 from tests.support.kafka.kernel_cache import share_kernels
+from tests.support.kafka.matrix_broker import stop_cleaning
 from tests.support.kafka.slow_partitioner import slow_partition
 from tests.support.kafka.topic_matrix import Matrix, let_go
 from tests.support.kafka.whole_backups import new_place
@@ -65,7 +66,7 @@ def _compact(kafka: EmbeddedKafka, matrix: Matrix) -> None:
         if len(records) < (end - start) // 2:
             break
         matrix.stir()
-    matrix.stop_cleaning()
+    stop_cleaning(matrix, kafka)
 
 
 def _restore(written: Written, target: EmbeddedKafka, *more: str, code: int = 0) -> dict[str, object]:

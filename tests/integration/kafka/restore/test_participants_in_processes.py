@@ -139,7 +139,8 @@ def _marker_sent(scene: Scene, name: str, before: int) -> None:
 def test_workers_that_come_and_go_during_the_cut_and_a_stranger_on_the_topics(scene: Scene, tmp_path: Path) -> None:
     name, source = "shop-of-processes", scene.kafka.bootstrap
     make_topics(scene, name)
-    workers, clients = Workers(source, name, "transactions", tmp_path), Clients(source, name)
+    # The one that is stopped stays a member, for however long the backup takes to begin.
+    workers, clients = Workers(source, name, "transactions", tmp_path, session_ms=120_000), Clients(source, name)
     with workers(), clients(), Stranger(source, name)() as stranger:
         stays, goes, booking = (workers.join(stage) for stage in ("charging", "charging", "booking"))
         wait_for(lambda: members(source, f"{name}-charging") == 2, "two members")

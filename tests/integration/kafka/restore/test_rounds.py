@@ -1,7 +1,10 @@
 """What makes a restore go on in another round: a producer that the broker forgot, topics that two restores want."""
 
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +16,15 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
-from logkeep.errors import TargetUnsafe
+from logkeep.errors import ClusterError, ClusterNotReady, Locked, LogkeepError, RestoreFailed, TargetUnsafe
 from logkeep.formats.kafka.restore.merge_batches import BatchMergeRule
 from logkeep.kafka.admin.offsets import describe_producers
+from logkeep.kafka.admin.topics import ResourceKind, describe_configs
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.backup_view import view_backup
-from logkeep.kafka.restore.facts.units import Offsets
+from logkeep.kafka.restore.facts.units import Offsets, ReplayOutcome
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.plan.values import PlanOptions
 from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, PreparedKafkaRestore, prepare
@@ -136,14 +140,24 @@ def _with_rule(prepared: PreparedKafkaRestore, merge: BatchMergeRule | None) -> 
 
 
 def _make_it_forget(kafka: EmbeddedKafka, settings: ClientSettings, topic: str) -> None:
-    """Only for as long as it takes, so that a slow machine does not lose the producers that still write."""
+    """Only for as long as it takes, so that a slow machine does not lose the producers that still write.
+
+    The controller accepts the change back a moment before the broker applies it.
+    """
     log, name = TopicPartition(topic, 0), "producer.id.expiration.ms"
-    _set_for_brokers(kafka, ConfigEntry(name, "1", incremental_operation=AlterConfigOpType.SET))
-    try:
-        with Cluster(settings) as cluster:
+    with Cluster(settings) as cluster:
+
+        def applied() -> str | None:
+            (found,) = describe_configs(cluster, ResourceKind.BROKER, ["1"], keys=[name])["1"]
+            return found.value
+
+        usual = applied()
+        _set_for_brokers(kafka, ConfigEntry(name, "1", incremental_operation=AlterConfigOpType.SET))
+        try:
             wait_for(lambda: not describe_producers(cluster, [log])[log], "a broker that has forgotten")
-    finally:
-        _set_for_brokers(kafka, ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE))
+        finally:
+            _set_for_brokers(kafka, ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE))
+            wait_for(lambda: applied() == usual, "a broker that remembers producers again")
 
 
 def _set_for_brokers(kafka: EmbeddedKafka, entry: ConfigEntry) -> None:
@@ -275,6 +289,85 @@ def test_somebody_was_faster_than_a_restore_that_is_resumed(forgetful: EmbeddedK
     done = task.resume(task.stored(restore_id), restoring.prepared.view, lambda _: InlineEngine())
     assert (done.receipt.verdict, done.receipt.records_there) == (RestoreVerdict.FAILED, False)
     assert [f.code for f in done.receipt.findings] == ["foreign-writer"]
+
+
+_RESUMED = """
+import sys
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.restores import note_resumed
+from logkeep.store.access import open_store
+
+url, repository, source, restore = sys.argv[1:]
+note_resumed(SourceRef(open_store(url), repository, source), int(restore), utc_now, random_token)
+print("resumed", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def _another_driver(place: SourceRef, restore_id: RestoreId) -> Iterator[int]:
+    """A process that resumed the restore; its id."""
+    command = [sys.executable, "-c", _RESUMED, place.store.url, place.repository, place.source, str(restore_id)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "resumed\n"
+        yield other.pid
+        other.communicate()
+
+
+class TroubledEngine(InlineEngine):
+    """Raises an error instead of the replay, or finds a topic of the restore gone."""
+
+    def __init__(self, before: Callable[[], object], error: LogkeepError | None) -> None:
+        super().__init__()
+        self._before, self._error = before, error
+
+    def map(self, task: Any, units: Any, result: Any, **more: Any) -> Any:
+        self._before()
+        if self._error is not None:
+            raise self._error
+        found = super().map(task, units, result, **more)
+        gone = {"outcome": ReplayOutcome.GONE, "detail": "the topic was deleted and created again", "proof": None}
+        return [
+            msgspec.structs.replace(f, logs=tuple(msgspec.structs.replace(r, **gone) for r in f.logs)) for f in found
+        ]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ClusterError("InitProducerId ended with PRODUCER_FENCED (90)", subject="logkeep-restore-1"),
+        ClusterNotReady("another attempt fills the holes of this log", subject="orders/0"),
+        RestoreFailed("topics of this restore are gone", subject="orders"),
+        None,
+    ],
+    ids=["fenced", "holes", "gone", "result"],
+)
+def test_what_fails_beside_another_driver_is_not_a_failure_of_the_restore(
+    forgetful: EmbeddedKafka, tmp_path: Path, error: LogkeepError | None
+) -> None:
+    """Two that resume at the same moment both go on, and end each other's transactions: 50, not 30 or 51."""
+    restoring = _restoring(forgetful, tmp_path, f"beside-{type(error).__name__}", Offsets.PRESERVE)
+    restore_id, task = restoring.begin(), restoring.task
+    with ExitStack() as stack:
+        pids = list[int]()
+        engine = TroubledEngine(
+            lambda: pids.append(stack.enter_context(_another_driver(restoring.place, restore_id))), error
+        )
+        with pytest.raises(Locked, match="is working on this restore") as refused:
+            task.resume(task.stored(restore_id), restoring.prepared.view, lambda _: engine)
+        assert f"process {pids[0]} on" in refused.value.what
+        assert task.stored(restore_id).receipts == ()
+    alone = TroubledEngine(lambda: None, error)
+    if error is not None:
+        with pytest.raises(type(error)):
+            task.resume(task.stored(restore_id), restoring.prepared.view, lambda _: alone)
+    else:
+        failed = task.resume(task.stored(restore_id), restoring.prepared.view, lambda _: alone)
+        assert failed.receipt.verdict is RestoreVerdict.FAILED
+    done = task.resume(task.stored(restore_id), restoring.prepared.view, lambda _: InlineEngine())
+    assert done.receipt.verdict is RestoreVerdict.PROVEN
 
 
 def test_two_restores_want_the_same_topic(forgetful: EmbeddedKafka, tmp_path: Path) -> None:

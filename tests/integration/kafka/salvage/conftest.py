@@ -29,6 +29,7 @@ from tests.support.kafka.whole_backups import Archive, new_place
 from tests.support.processes import wait_for
 
 GROUPS = ("plain", "mover", "far")
+_MOST_WAITING = 20_000
 _MORE = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
@@ -161,8 +162,9 @@ def _killed_while_writing(kafka: EmbeddedKafka) -> None:
             acked.set()
 
     while not acked.is_set():
-        for i in range(200):
-            producer.produce("busy", os.urandom(500), b"%d" % i, i % 2, on_delivery=told)
+        if len(producer) < _MOST_WAITING:  # where the broker is slow, the client's queue must not overflow
+            for i in range(200):
+                producer.produce("busy", os.urandom(500), b"%d" % i, i % 2, on_delivery=told)
         producer.poll(0.01)
     kafka.kill()
     producer.purge()

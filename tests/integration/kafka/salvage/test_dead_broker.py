@@ -159,9 +159,11 @@ def _leave_unfinished_work(directory: Path) -> None:
 
 
 def _cut_the_tail(directory: Path) -> None:
-    last = _segments(directory)[-1]
-    batches = walk(last.read_bytes()).batches
-    os.truncate(last, int(batches.positions[-1]) + 70)
+    """Of the last segment that has a batch: the broker may have died when it had just begun another one."""
+    while not len(batches := walk(_segments(directory)[-1].read_bytes()).batches):
+        for path in directory.glob(f"{_segments(directory)[-1].stem}.*"):
+            path.unlink()
+    os.truncate(_segments(directory)[-1], int(batches.positions[-1]) + 70)
 
 
 def _zeros_behind(directory: Path) -> None:

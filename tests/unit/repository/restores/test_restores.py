@@ -1,5 +1,6 @@
 """What is stored of a restore: ids, plans, producers, maps, receipts, and what a listing tells of them."""
 
+import os
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -7,15 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from logkeep.errors import Damaged, ObjectMissing, RestoreFailed, StoreDenied
+from logkeep.errors import Damaged, Locked, ObjectMissing, RestoreFailed, StoreDenied
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.owner import Owner, this_process
 from logkeep.repository.restores import (
     NewRestore,
     RestoreState,
     RestoreVerdict,
+    attempts,
     begin_restore,
     last_restores,
     list_restores,
@@ -34,8 +37,10 @@ from logkeep.repository.restores import (
     read_producers,
     read_receipts,
     state_place,
+    times_resumed,
 )
 from logkeep.repository.restores.documents import ProducersDocument, ReceiptDocument, RestoredGroup, sealed
+from logkeep.repository.restores.stored import StoredRestore
 from logkeep.store.base import ObjectMetadata, Store
 from logkeep.store.local.store import LocalStore
 from logkeep.store.memory import MemoryStore
@@ -248,10 +253,62 @@ class TestResume:
         restore_id = begun(place)
         plan = read_plan(place, restore_id)
         assert owner_of(place, plan) == plan.owner
-        owners = [note_resumed(place, restore_id, clock_at(NOW), random_token) for _ in range(2)]
+        owners = [note_resumed(place, restore_id, clock_at(NOW), random_token).owner for _ in range(2)]
         assert owner_of(place, plan) == owners[1] != owners[0]
         (row,) = list_restores(place)
         assert (row.state, row.owner) == (RestoreState.ONGOING, owners[1])
+
+    def test_each_resume_has_its_own_number(self, place: SourceRef) -> None:
+        """A run that another run has resumed since must see that, also when both began at the same moment."""
+        stored = _stored(place)
+        assert [stored.resume() for _ in range(3)] == [1, 2, 3]
+        assert times_resumed(place, stored.id) == 3
+
+
+class TestAnotherRun:
+    """What fails is not reported as a failure of the restore where another run may have caused it."""
+
+    def test_nobody_else_works_on_it(self, place: SourceRef) -> None:
+        stored = _stored(place)
+        note_resumed(place, stored.id, clock_at(NOW), random_token)
+        put_receipt(place, receipt(place, stored.id, verdict=RestoreVerdict.FAILED))
+        stored.refuse_beside_another_run()
+
+    @pytest.mark.parametrize("later", [False, True], ids=["it came last", "this run came last"])
+    def test_a_process_that_lives_works_on_it(
+        self, place: SourceRef, monkeypatch: pytest.MonkeyPatch, later: bool
+    ) -> None:
+        stored, other = _stored(place), _owner(os.getppid())
+        monkeypatch.setattr(attempts, "this_process", lambda _run: other)
+        note_resumed(place, stored.id, clock_at(NOW), random_token)
+        monkeypatch.undo()
+        if later:
+            note_resumed(place, stored.id, clock_at(NOW), random_token)
+        with pytest.raises(Locked, match=f"process {os.getppid()} on .* is working on this restore"):
+            stored.refuse_beside_another_run()
+
+    def test_a_process_that_is_gone_does_not_count(self, place: SourceRef, monkeypatch: pytest.MonkeyPatch) -> None:
+        stored, gone = _stored(place), msgspec.structs.replace(_owner(os.getppid()), born="1")
+        monkeypatch.setattr(attempts, "this_process", lambda _run: gone)
+        note_resumed(place, stored.id, clock_at(NOW), random_token)
+        stored.refuse_beside_another_run()
+
+    def test_another_run_has_restored_all_records(self, place: SourceRef) -> None:
+        stored = _stored(place)
+        there = receipt(place, stored.id, verdict=RestoreVerdict.FAILED)
+        put_receipt(place, msgspec.structs.replace(there, records_there=True))
+        with pytest.raises(Locked, match="another run has finished this restore"):
+            stored.refuse_beside_another_run()
+
+
+def _stored(place: SourceRef) -> StoredRestore:
+    return StoredRestore.begin(place, NEW, clock_at(NOW), random_token)
+
+
+def _owner(pid: int) -> Owner:
+    """Of a process that lives."""
+    born = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    return msgspec.structs.replace(this_process("other"), pid=pid, born=born)
 
 
 class TestListing:
