@@ -42,7 +42,7 @@ def begun_document(
     rewritten: Collection[str] = (),
 ) -> DatasetDocument:
     """The document when a run begins: it names logs, histories and topics before the dataset has a record of them, and
-    lost offsets before it has a record behind them.
+    lost offsets before it has a record after them.
 
     Topics of --rewrite replace the old ones only at the end, perhaps before the document is written again. So the
     document does not note their files meanwhile.
@@ -95,20 +95,29 @@ def without_files(document: DatasetDocument, deleted: Mapping[DatasetLog, int]) 
 
 
 def joined_document(
-    before: DatasetDocument | None, new: DatasetDocument, facts: ExportableLogs, logs: Iterable[NotedLog]
+    before: DatasetDocument | None,
+    new: DatasetDocument,
+    facts: ExportableLogs,
+    logs: Iterable[NotedLog],
+    *,
+    only: Collection[str] | None = None,
 ) -> DatasetDocument:
-    """The document with these logs, the topics and groups of these facts, and all that is known of other topics."""
+    """The document with these logs, the topics and groups of these facts, and all that is known of other topics.
+
+    `only`: the facts are older than the document, and count for these topics alone.
+    """
     old = before if before is not None else new
-    topics = {t.name: t for t in (*old.topics, *facts.topics)}
+    now = [t for t in facts.topics if only is None or t.name in only]
+    topics = {t.name: t for t in (*old.topics, *now)}
     noted = {each.log: each for each in (*old.logs, *logs)}
-    chosen = {t.name for t in facts.topics}
+    acls, quotas = (facts.acls, facts.quotas) if only is None else (old.acls, old.quotas)
     return msgspec.structs.replace(
         new,
         topics=tuple(topics[name] for name in sorted(topics)),
         logs=tuple(noted[log] for log in sorted(noted)),
-        groups=_joined_groups(old.groups, facts.groups, chosen),
-        acls=facts.acls if facts.acls is not None else old.acls,
-        quotas=facts.quotas or old.quotas,
+        groups=_joined_groups(old.groups, facts.groups, {t.name for t in now}),
+        acls=acls if acls is not None else old.acls,
+        quotas=quotas or old.quotas,
     )
 
 

@@ -1,7 +1,7 @@
 """What an export does, and what it refuses. Pure.
 
 A log is continued from the dataset's own last record. What the document says counts only while the dataset still ends
-with the record that it names: then offsets without a visible record, behind the last one, are known to be exported.
+with the record that it names: then offsets without a visible record, after the last one, are known to be exported.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -30,6 +30,11 @@ class ExportPlan:
     def new(self) -> tuple[LogToExport, ...]:
         """Logs with something to read, that are not part of the dataset yet, or that a killed run did not finish."""
         return tuple(each for each in self.logs if each.offsets or not each.joined or each.unfinished)
+
+    @property
+    def is_older(self) -> bool:
+        """Whether the dataset has records beyond the end of its source, which then is an older backup."""
+        return any(each.joined and each.last >= each.source.end for each in self.logs)
 
     @property
     def offsets(self) -> int:

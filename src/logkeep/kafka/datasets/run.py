@@ -237,9 +237,12 @@ class DatasetExport:
         beside: DatasetTarget,
         target: DatasetTarget,
     ) -> None:
-        """Write the positions of groups as they were committed, but not above the end of the dataset."""
-        committed = prepared.facts.positions()
+        """Write the positions of groups as they were committed, but not above the end of the dataset. An older backup
+        sets none back."""
+        committed, older = prepared.facts.positions(), prepared.plan.is_older
         for each in prepared.plan.logs:
+            if older and each.joined:
+                continue
             last = _last(each, done.get(each.log))
             own = committed.get(each.log, {}) if last >= 0 else {}
             positions = {group: min(offset, last + 1) for group, offset in own.items()}
@@ -264,7 +267,8 @@ class DatasetExport:
             new = _note(each, done.get(each.log), note, judged[each], source)
             notes.append(with_files(new, note, prepared.ends[each.log], done.get(each.log)))
         others = without_logs(prepared.document, self.options.rewrite)
-        document = joined_document(others, prepared.wanted, prepared.facts, notes)
+        only = {each.log.topic for each in prepared.plan.logs if not each.joined} if prepared.plan.is_older else None
+        document = joined_document(others, prepared.wanted, prepared.facts, notes, only=only)
         logs = tuple(done.values())
         return document, ExportDone(
             prepared,

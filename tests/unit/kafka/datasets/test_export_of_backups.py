@@ -58,12 +58,27 @@ def test_what_is_exported_and_continued(source: CompactedSource, dataset: Datase
 def test_an_older_backup_has_nothing_new(source: CompactedSource, dataset: Datasets) -> None:
     old = source.back_up()
     source.write([(b"d", b"5")])
+    source.groups, source.configs = {"g": 5}, {**source.configs, "retention.ms": "7"}
     source.back_up()
     dataset.of_backup(source.place)
-    before = dataset.files("state")
+    before, document = dataset.files("state"), (dataset.root / DOCUMENT).read_bytes()
+    assert groups(dataset.root / "state", 0) == {"g": 5}
     assert dataset.of_backup(source.place, backup=str(old)).logs == ()
     assert dataset.files("state") == before
+    assert (dataset.root / DOCUMENT).read_bytes() == document
     assert dataset.of_backup(source.place).logs == ()
+
+
+def test_a_topic_that_is_written_anew_from_an_older_backup_gets_its_groups(
+    source: CompactedSource, dataset: Datasets
+) -> None:
+    old = source.back_up()
+    source.write([(b"d", b"5")])
+    source.groups = {"g": 5}
+    source.back_up()
+    dataset.of_backup(source.place)
+    dataset.of_backup(source.place, backup=str(old), rewrite=("state",))
+    assert (dataset.offsets("state"), groups(dataset.root / "state", 0)) == ([0, 1, 2, 5], {"g": 3})
 
 
 def test_aborted_records_with_isolation_all(source: CompactedSource, tmp_path: Path) -> None:
