@@ -115,6 +115,8 @@ class DatasetReader:
     """Findings about files other than those with records."""
     known_groups: tuple[GroupRecord, ...] = ()
     """Groups with everything that was committed, where the dataset has it; they count instead of `groups`."""
+    noted_topics: Mapping[str, DatasetTopic] = field(default_factory=dict)
+    """Topics as the writer of the dataset noted them, by name; also those that have no file."""
     notes: Mapping[DatasetLog, NotedLog] = field(default_factory=dict)
     """What the writer of the dataset noted."""
     cluster_id: str = ""

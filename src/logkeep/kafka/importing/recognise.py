@@ -75,20 +75,15 @@ def open_listed(
 
 def _with_document(reader: DatasetReader, document: DatasetDocument) -> DatasetReader:
     """The reader with what the document adds: configs, numbers of partitions, commits and lost ranges."""
-    known = {each.name: each for each in document.topics}
-    topics = (
-        DatasetTopic(t.name, known[t.name].partitions, known[t.name].replication_factor, known[t.name].configs)
-        if t.name in known
-        else t
-        for t in reader.topics
-    )
+    noted = {t.name: DatasetTopic(t.name, t.partitions, t.replication_factor, t.configs) for t in document.topics}
     unknown: tuple[str, ...] = ("leader epochs, producers and transactions",)
     if document.schema == AvroSchema.SEED001:
         unknown = (*unknown, *files.NOT_IN_SEED001)
     return replace(
         reader,
         label=msgspec.structs.replace(reader.label, tool="Logkeep", unknown=unknown),
-        topics=tuple(topics),
+        topics=tuple(noted.get(t.name, t) for t in reader.topics),
+        noted_topics=noted,
         known_groups=document.groups,
         notes=document.noted,
         cluster_id=document.cluster_id or reader.cluster_id,

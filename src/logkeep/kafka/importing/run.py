@@ -221,7 +221,7 @@ def _with_lost_partitions(reader: DatasetReader) -> DatasetReader:
         check_topic_name(name)
     return replace(
         reader,
-        topics=(*reader.topics, *map(DatasetTopic, sorted(names))),
+        topics=(*reader.topics, *(reader.noted_topics.get(name, DatasetTopic(name)) for name in sorted(names))),
         partitions=(*reader.partitions, *(LostPartition(*log) for log in lost)),
     )
 

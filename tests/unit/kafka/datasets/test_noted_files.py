@@ -1,6 +1,7 @@
 """Files of Avro and Parquet datasets are noted: verify sees that one is missing in the middle, and nothing else."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -20,7 +21,9 @@ from logkeep.kafka.importing.recognise import open_dataset
 from logkeep.kafka.importing.run import ImportOptions, KafkaImport
 from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.record.dataset_version import DOCUMENT
+from logkeep.kafka.record.stored_record import last_record
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain.commits import read_chain
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.listed_exports import ListedExports, ListedSource, exportable, exportable_logs, rows
 from tests.support.kafka.whole_backups import new_place
@@ -234,6 +237,26 @@ def test_an_import_of_what_is_left(
         assert [(doubt.code, doubt.count) for doubt in survey.doubts] == doubts
         assert survey.records == 5 - len(gone)
         assert [(gap.start, gap.end) for gap in done.gaps] == (gaps if done.changed else [])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_topic_without_any_file_is_imported_as_it_was_noted(form: str, tmp_path: Path) -> None:
+    exports = ListedExports(tmp_path / "d", form)
+    exports.add(exportable("other", 0, 0, 1), 0)
+    facts = exportable_logs(exportable("o", 0, 0, 3), partitions=4)
+    topic = msgspec.structs.replace(facts.topics[0], configs={"retention.ms": "7"})
+    exports.run(ListedSource(replace(facts, topics=(topic,)), {LOG: rows(0, 1, 2)}))
+    for info in list(exports.target.names("topics/o/")):
+        exports.target.remove(info.name)
+    place = new_place(tmp_path / "r")
+    task = KafkaImport(place, open_dataset(exports.target.store), "d", utc_now, random_token)
+    done = task.run(ImportOptions(), InlineEngine())
+    assert [(gap.log.name, gap.start, gap.end) for gap in done.gaps] == [("o", 0, 3)]
+    assert "partition-count-unknown" not in {each.code for each in done.findings}
+    record = last_record(place, read_chain(place))
+    assert record is not None
+    (archived,) = (each for each in record.topics if each.name == "o")
+    assert (archived.partitions, archived.configs) == (4, {"retention.ms": "7"})
 
 
 @pytest.mark.parametrize("form", FORMS)
