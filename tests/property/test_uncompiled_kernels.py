@@ -36,7 +36,7 @@ def compared() -> Iterator[dict[str, int]]:
 
 def test_every_kernel(compared: dict[str, int]) -> None:
     warm()
-    assert len(compared) == 46
+    assert len(compared) == 47
 
 
 def test_golden_logs(compared: dict[str, int]) -> None:
