@@ -98,8 +98,8 @@ class FileLog:
         position = start
         while position < end:
             segment = self._segment(position)
-            for piece, behind in segment.pieces(position, min(end, segment.end)):
-                position = behind
+            for piece, next_position in segment.pieces(position, min(end, segment.end)):
+                position = next_position
                 yield piece
         if position != end:
             raise ValueError(f"position {end} is inside a batch")

@@ -90,7 +90,7 @@ def _export(unit: ExportUnit, records: OpenRecords, planned: LogToExport, progre
 def _after_last(
     target: DatasetTarget, form: DatasetFormat, log: DatasetLog, own: DatasetEnd, found: Iterator["pa.RecordBatch"]
 ) -> Iterator["pa.RecordBatch"]:
-    """The records behind the last one of the dataset. Raises TargetUnsafe if the source has another one there."""
+    """The records after the last one of the dataset. Raises TargetUnsafe if the source has another one there."""
     for batch in found:
         rest = batch
         if own.last is not None and batch.num_rows and batch.column("offset")[0].as_py() == own.last:

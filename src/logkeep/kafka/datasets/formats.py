@@ -114,7 +114,7 @@ class DatasetFormat(Protocol):
         Logkeep leaves."""
 
     def writer(self, target: "DatasetTarget", log: DatasetLog, options: DatasetOptions) -> PartitionWriter:
-        """First removes what a killed run left behind the end."""
+        """First removes what a killed run left after the end."""
 
     def put_groups(self, target: "DatasetTarget", log: DatasetLog, positions: Mapping[str, int]) -> None:
         """Positions of groups, if the format has a place for them; written only if they differ. They are not above the

@@ -74,7 +74,7 @@ class DatasetTarget:
                 self.store.replace(name, data, info.version)
 
     def put_file(self, name: str, data: bytes, metadata: ObjectMetadata) -> None:
-        """A whole file, with records or with their index. Raises Locked if there is one: a writer begins behind all
+        """A whole file, with records or with their index. Raises Locked if there is one: a writer begins after all
         files, so another run has written it since."""
         with _locked_if_taken(name):
             self.store.put_new(name, data, metadata)

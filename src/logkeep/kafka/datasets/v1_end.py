@@ -1,7 +1,7 @@
 """Where a partition of a kafka-backup-v1 dataset ends, by its indexes. Reads no record but the offset of the last one.
 
 Records are synced before their entries, and a segment's entries before the segment is listed. So a killed run leaves
-at most: a torn entry at the end of an index, records behind the last entry, a segment that is not listed yet. What is
+at most: a torn entry at the end of an index, records after the last entry, a segment that is not listed yet. What is
 whole is kept, the rest is cut off or removed by the next writer.
 """
 

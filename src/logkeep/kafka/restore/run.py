@@ -70,7 +70,7 @@ _LATER_FIELDS = 2
 """The version of a plan document whose body says how small batches are merged, or which transactions a cut tears."""
 GOOD = frozenset({RestoreVerdict.PROVEN, RestoreVerdict.UNPROVEN})
 _BESIDE_ANOTHER_RUN = frozenset({ClusterError, ClusterNotReady, RestoreFailed})
-"""Errors that another run of the same restore may cause: it takes over transactions, and may recreate a topic."""
+"""Errors that another run of the same restore may cause: it fences this one's producers, and may recreate a topic."""
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ class _Reader:
             yield from self._of_segment(segment, view)
 
     def _of_segment(self, segment: Segment, view: View) -> Iterator[_Part]:
-        """Begins again behind what was returned if an index proves wrong."""
+        """Begins again after what was returned if an index proves wrong."""
         while True:
             try:
                 for part in self._try_segment(segment, view):

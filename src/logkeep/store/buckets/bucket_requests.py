@@ -10,7 +10,7 @@ from logkeep.store.address import Address
 
 
 class BucketUnknown(Exception):
-    """Something about the bucket is not known; the text tells the user why."""
+    """Something about the bucket is not known; the text says why."""
 
 
 class BucketRequests:
