@@ -234,17 +234,23 @@ def test_a_producer_is_forgotten_after_each_request_with_merged_batches(
 @pytest.mark.parametrize("merge", [None, PAIRS], ids=["unmerged", "merged"])
 @pytest.mark.parametrize("offsets", list(Offsets))
 def test_every_unit_runs_twice_at_the_same_time(
-    forgetful: EmbeddedKafka, tmp_path: Path, offsets: Offsets, merge: BatchMergeRule | None
+    kafka: EmbeddedKafka, tmp_path: Path, offsets: Offsets, merge: BatchMergeRule | None
 ) -> None:
-    """Both write the same batches with the same numbers: none is there twice, and none is missing."""
+    """Both write the same batches with the same numbers: none is there twice, and none is missing.
+
+    On a broker that looks for producers to forget every ten minutes: fillers have no time, so that a look between the
+    two attempts makes it forget their producer.
+    """
     topic = f"doubled-{offsets}-{merge is None}"
-    restoring, engine = _restoring(forgetful, tmp_path, topic, offsets, start=25, merge=merge), TwiceEngine()
+    restoring, engine = _restoring(kafka, tmp_path, topic, offsets, start=25, merge=merge), TwiceEngine()
     done = restoring.task.begin(restoring.prepared, restoring.wish, engine, {})
     assert done.receipt.verdict is RestoreVerdict.PROVEN, done.receipt.findings
-    found, expected = seen(forgetful.bootstrap, f"{topic}-back", 0), seen(forgetful.bootstrap, topic, 0)
+    found, expected = seen(kafka.bootstrap, f"{topic}-back", 0), seen(kafka.bootstrap, topic, 0)
     assert list(found.values()) == list(expected.values())
     assert offsets is Offsets.TRANSLATE or list(found) == list(expected)
     assert engine.twice > 0, "at least the proof ran twice to its end"
+    for name in (topic, f"{topic}-back"):
+        Matrix(kafka).delete(name)
 
 
 @pytest.mark.parametrize("prove", [True, False])

@@ -3,7 +3,9 @@
 A plain function: it imports no engine, opens what it needs, and closes it. Expected outcomes are returned as values (a
 foreign writer, a forgotten producer, a refused batch, a damaged archive). It raises for what another attempt may cure,
 after its own retries. Any number of attempts may run at once or be killed: all of them send the same bytes under the
-same sequence numbers, so that a broker appends each batch once.
+same sequence numbers, so that a broker appends each batch once. There is one exception: a broker forgets a producer
+whose newest record is older than `producer.id.expiration.ms` at its next check, every ten minutes. If it checks while
+two attempts are sending old records, a batch may be appended twice; this is found, and reported as a foreign writer.
 """
 
 import time
