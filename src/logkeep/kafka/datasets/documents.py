@@ -99,18 +99,18 @@ def joined_document(
     new: DatasetDocument,
     facts: ExportableLogs,
     logs: Iterable[NotedLog],
-    *,
-    only: Collection[str] | None = None,
+    older: Collection[str] = (),
 ) -> DatasetDocument:
     """The document with these logs, the topics and groups of these facts, and all that is known of other topics.
 
-    `only`: the facts are older than the document, and count for these topics alone.
+    `older`: topics that the facts describe at an earlier time than the document does. What it says of them stays, and
+    so do its ACLs and quotas.
     """
     old = before if before is not None else new
-    now = [t for t in facts.topics if only is None or t.name in only]
+    now = [t for t in facts.topics if t.name not in older]
     topics = {t.name: t for t in (*old.topics, *now)}
     noted = {each.log: each for each in (*old.logs, *logs)}
-    acls, quotas = (facts.acls, facts.quotas) if only is None else (old.acls, old.quotas)
+    acls, quotas = (old.acls, old.quotas) if older else (facts.acls, facts.quotas)
     return msgspec.structs.replace(
         new,
         topics=tuple(topics[name] for name in sorted(topics)),

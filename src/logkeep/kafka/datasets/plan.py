@@ -32,9 +32,9 @@ class ExportPlan:
         return tuple(each for each in self.logs if each.offsets or not each.joined or each.unfinished)
 
     @property
-    def is_older(self) -> bool:
-        """Whether the dataset has records beyond the end of its source, which then is an older backup."""
-        return any(each.joined and each.last >= each.source.end for each in self.logs)
+    def older_topics(self) -> frozenset[str]:
+        """Topics of which the dataset has offsets beyond the end of its source, which then is an older backup."""
+        return frozenset(each.log.topic for each in self.logs if each.joined and each.start > each.source.end)
 
     @property
     def offsets(self) -> int:

@@ -239,9 +239,9 @@ class DatasetExport:
     ) -> None:
         """Write the positions of groups as they were committed, but not above the end of the dataset. An older backup
         sets none back."""
-        committed, older = prepared.facts.positions(), prepared.plan.is_older
+        committed, older = prepared.facts.positions(), prepared.plan.older_topics
         for each in prepared.plan.logs:
-            if older and each.joined:
+            if each.joined and each.log.topic in older:
                 continue
             last = _last(each, done.get(each.log))
             own = committed.get(each.log, {}) if last >= 0 else {}
@@ -267,8 +267,7 @@ class DatasetExport:
             new = _note(each, done.get(each.log), note, judged[each], source)
             notes.append(with_files(new, note, prepared.ends[each.log], done.get(each.log)))
         others = without_logs(prepared.document, self.options.rewrite)
-        only = {each.log.topic for each in prepared.plan.logs if not each.joined} if prepared.plan.is_older else None
-        document = joined_document(others, prepared.wanted, prepared.facts, notes, only=only)
+        document = joined_document(others, prepared.wanted, prepared.facts, notes, prepared.plan.older_topics)
         logs = tuple(done.values())
         return document, ExportDone(
             prepared,

@@ -69,6 +69,20 @@ def test_an_older_backup_has_nothing_new(source: CompactedSource, dataset: Datas
     assert dataset.of_backup(source.place).logs == ()
 
 
+def test_an_older_backup_without_aborted_records_that_came_since_sets_no_group_back(
+    source: CompactedSource, dataset: Datasets
+) -> None:
+    old = source.back_up()
+    source.transaction([(b"x", b"aborted")], 9, commits=False)
+    source.groups = {"g": 5}
+    source.back_up()
+    dataset.of_backup(source.place)
+    document = (dataset.root / DOCUMENT).read_bytes()
+    assert dataset.of_backup(source.place, backup=str(old)).logs == ()
+    assert groups(dataset.root / "state", 0) == {"g": 5}
+    assert (dataset.root / DOCUMENT).read_bytes() == document
+
+
 def test_a_topic_that_is_written_anew_from_an_older_backup_gets_its_groups(
     source: CompactedSource, dataset: Datasets
 ) -> None:

@@ -53,6 +53,26 @@ def test_a_topic_that_was_created_again_with_fewer_partitions_is_rewritten(tmp_p
     assert offsets(tmp_path / "d") == [0]
 
 
+def test_a_backup_that_is_older_for_one_topic_counts_for_the_others(tmp_path: Path) -> None:
+    def group(**positions: int) -> GroupRecord:
+        commits = tuple(CommitRecord(topic, 0, offset, offset, -1, "") for topic, offset in sorted(positions.items()))
+        return GroupRecord(name="g", kind="classic", state="Empty", protocol_type="consumer", commits=commits)
+
+    exports, root, a, b = ListedExports(tmp_path / "d"), tmp_path / "d", DatasetLog("a", 0), DatasetLog("b", 0)
+    newest = exportable_logs(exportable("a", 0, 0, 10, ID), groups=(group(a=9),))
+    exports.run(ListedSource(newest, {a: rows(*range(10))}))
+    oldest = exportable_logs(exportable("b", 0, 0, 4, ID), groups=(group(b=3),))
+    exports.run(ListedSource(oldest, {b: rows(*range(4))}))
+    between = exportable_logs(exportable("a", 0, 0, 8, ID), exportable("b", 0, 0, 6, ID), groups=(group(a=7, b=6),))
+    exports.run(ListedSource(between, {a: rows(*range(8)), b: rows(*range(6))}))
+    assert (offsets(root, topic="a"), offsets(root, topic="b")) == (list(range(10)), list(range(6)))
+    assert (groups(root / "a", 0), groups(root / "b", 0)) == ({"g": 9}, {"g": 6})
+    document = read_document(exports.target)
+    assert document is not None
+    (noted,) = document.groups
+    assert [(each.topic, each.offset) for each in noted.commits] == [("a", 9), ("b", 6)]
+
+
 @pytest.mark.parametrize("form", ["kafka-backup-v1", "avro"])
 def test_an_archived_log_that_lost_its_end_and_grew_again_is_refused(tmp_path: Path, form: str) -> None:
     exports = ListedExports(tmp_path / "d", form)
