@@ -3,8 +3,8 @@
 An attempt that is repeated continues where the dataset ends by then.
 """
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -62,10 +62,11 @@ def _export(unit: ExportUnit, records: OpenRecords, planned: LogToExport, progre
         start = compared
     writer, counts = form.writer(unit.target, planned.log, unit.options), ReadCounts()
     try:
-        found = records.read(planned, start, counts, progress) if planned.offsets else iter(())
-        for batch in _after_last(unit.target, form, planned.log, own, found):
-            writer.write(batch)
-            del batch  # while the next one is made, its memory is free
+        # a thread may read ahead of the writer: it ends here, before its connections are closed
+        with closing(_read(records, planned, start, counts, progress)) as found:
+            for batch in _after_last(unit.target, form, planned.log, own, found):
+                writer.write(batch)
+                del batch  # while the next one is made, its memory is free
         written = writer.finish()
     except BaseException:
         writer.abort()
@@ -85,6 +86,13 @@ def _export(unit: ExportUnit, records: OpenRecords, planned: LogToExport, progre
         times=counts.times,
         starts=(*(start for start in own.starts if start > planned.last), *written.starts),
     )
+
+
+def _read(
+    records: OpenRecords, planned: LogToExport, start: int, counts: ReadCounts, progress: Progress
+) -> Generator["pa.RecordBatch", None, None]:
+    if planned.offsets:
+        yield from records.read(planned, start, counts, progress)
 
 
 def _after_last(
