@@ -41,30 +41,28 @@ def reindex_partition(
 ) -> Iterator[IndexResult]:
     """Indexes of segments, then that of the partition."""
     opened = open_partition(target.store, topic, number, files)
-    listed, last = list[ListedSegment](), -1
+    listed = list[ListedSegment]()
     for each in opened.reader.segments:
         if each.segment is None:
             continue
-        found = _Segment(each.segment, last)
+        found = _Segment(each.segment)
         if found.entries:
             name = f"{topic}/{segment_name(number, each.start)}_index"
             yield _segment_index(target, found, name, dry_run=dry_run)
             listed.append(ListedSegment(segment_name(number, each.start), each.start))
-            last = found.last
     yield _partition_index(target, opened, listed, dry_run=dry_run)
 
 
 class _Segment:
-    """The records of one segment as the bytes of its index: 24 for each record."""
+    """The records of one segment as the bytes of its index: 24 for each record, also for those of earlier segments."""
 
-    def __init__(self, segment: V1SegmentReader, above: int) -> None:
+    def __init__(self, segment: V1SegmentReader) -> None:
         reader, _ = readable_index(segment)
-        self.last, self.notes, pieces = above, ReadNotes(), [FIRST_BYTE]
-        for records, base in found_records(reader, self.notes, above):
+        self.notes, pieces = ReadNotes(), [FIRST_BYTE]
+        for records, base in found_records(reader, self.notes, -1):
             numbers = records.numbers
             rows = np.column_stack((records.offsets, numbers[:, k.POSITION] + base, numbers[:, k.LENGTH]))
             pieces.append(rows.astype(_ENTRY).tobytes())
-            self.last = int(records.offsets[-1])
         self.index = b"".join(pieces)
         self.entries = len(self.index) // v1.ENTRY_BYTES
 

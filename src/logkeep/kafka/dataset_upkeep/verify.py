@@ -20,11 +20,18 @@ from logkeep.kafka.dataset_upkeep.v1_segments import (
     open_partition,
     readable_index,
 )
-from logkeep.kafka.importing.files import OVERLAPPING, FilesPartitionReader
+from logkeep.kafka.importing.files import FilesPartitionReader
 from logkeep.kafka.importing.findings import doubt_text
 from logkeep.kafka.importing.kafka_backup_v1 import EXPIRED, TORN_INDEX, UNLISTED, V1Files
 from logkeep.kafka.importing.noted_files import NotedFiles
-from logkeep.kafka.importing.reader import GONE, GONE_AT_END, START_MISSING, PartitionReader, ReadNotes
+from logkeep.kafka.importing.reader import (
+    GONE,
+    GONE_AT_END,
+    OVERLAPPING,
+    START_MISSING,
+    PartitionReader,
+    ReadNotes,
+)
 from logkeep.kafka.importing.v1_segment import INDEX_UNFIT, TORN_BYTES, TORN_TAIL, UNINDEXED
 from logkeep.kafka.record.dataset_document import NotedLog
 from logkeep.model.findings import Finding, Severity, error_finding
@@ -86,7 +93,7 @@ def check_v1(store: Store, topic: str, number: int, files: V1Files) -> CheckedPa
         except WRONG_FILE as error:
             findings.append(error_finding(error, segment.records))
             unread = True
-        if not inside and records:
+        if records and not inside and not any(each.code == OVERLAPPING for each in notes.doubts):
             findings.append(_empty(segment.records))
         findings += _reported(notes, segment.records)
         before, records = [], records + inside
