@@ -14,7 +14,7 @@ from logkeep.formats.datasets.kafka_backup_v1 import reader as v1
 from logkeep.formats.datasets.kafka_backup_v1 import v1_reader_kernels as k
 from logkeep.formats.datasets.kafka_backup_v1.files import MAGIC as FIRST_BYTE
 from logkeep.formats.datasets.kafka_backup_v1.files import ListedSegment, partition_index_name, segment_name
-from logkeep.kafka.dataset_upkeep.v1_segments import OpenedPartition, found_records, open_partition, readable_index
+from logkeep.kafka.dataset_upkeep.v1_segments import OpenedPartition, open_partition, readable_index
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.kafka_backup_v1 import V1Files
 from logkeep.kafka.importing.reader import ReadNotes
@@ -59,7 +59,7 @@ class _Segment:
     def __init__(self, segment: V1SegmentReader) -> None:
         reader, _ = readable_index(segment)
         self.notes, pieces = ReadNotes(), [FIRST_BYTE]
-        for records, base in found_records(reader, self.notes, -1):
+        for records, base in reader.scan(self.notes):
             numbers = records.numbers
             rows = np.column_stack((records.offsets, numbers[:, k.POSITION] + base, numbers[:, k.LENGTH]))
             pieces.append(rows.astype(_ENTRY).tobytes())

@@ -13,7 +13,7 @@ from logkeep.formats.datasets.kafka_backup_v1 import v1_reader_kernels as k
 from logkeep.formats.kafka.record_kernels import Longs
 from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset
 from logkeep.kafka.dataset_upkeep.prune import NO_TIME, DatasetSegment
-from logkeep.kafka.dataset_upkeep.v1_segments import found_records, readable_index
+from logkeep.kafka.dataset_upkeep.v1_segments import readable_index
 from logkeep.kafka.importing.files import AVRO, PARQUET, FilesPartitionReader
 from logkeep.kafka.importing.kafka_backup_v1 import V1Files, v1_partition
 from logkeep.kafka.importing.reader import ReadNotes
@@ -62,7 +62,7 @@ def _v1_times(dataset: ExistingDataset, log: Log, segment: DatasetSegment) -> It
     )
     (listed,) = v1_partition(dataset.target.store, *log, own).segments
     if listed.segment is not None:
-        for records, _ in found_records(readable_index(listed.segment)[0], ReadNotes(), -1):
+        for records, _ in readable_index(listed.segment)[0].scan(ReadNotes()):
             yield records.numbers[:, k.TIME]
 
 

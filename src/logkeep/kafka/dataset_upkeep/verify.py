@@ -16,7 +16,6 @@ from logkeep.kafka.dataset_upkeep.segments import first_offset
 from logkeep.kafka.dataset_upkeep.v1_segments import (
     WRONG_FILE,
     OpenedPartition,
-    found_records,
     open_partition,
     readable_index,
 )
@@ -87,13 +86,14 @@ def check_v1(store: Store, topic: str, number: int, files: V1Files) -> CheckedPa
         findings += [wrong] if wrong else []
         notes, inside, unread = ReadNotes(), 0, False
         try:
-            for part, _ in found_records(segment, notes, last):
+            for part, _ in segment.scan(notes, last):
                 first = int(part.offsets[0]) if first < 0 else first
                 last, inside = int(part.offsets[-1]), inside + len(part)
         except WRONG_FILE as error:
             findings.append(error_finding(error, segment.records))
             unread = True
-        if records and not inside and not any(each.code == OVERLAPPING for each in notes.doubts):
+        known = any(each.code == OVERLAPPING for each in notes.doubts)
+        if records and not inside and not known and not notes.lost:
             findings.append(_empty(segment.records))
         findings += _reported(notes, segment.records)
         before, records = [], records + inside

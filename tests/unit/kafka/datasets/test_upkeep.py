@@ -113,6 +113,28 @@ def test_records_that_the_index_lists_and_that_are_gone_are_damage_and_the_index
     assert content(root) == before
 
 
+@pytest.mark.parametrize("start", [10, 14, 18])
+def test_every_cut_of_a_record_file_is_damage_down_to_no_byte(root: Path, start: int) -> None:
+    """A file of 0 bytes was good as the first one, and a segment without a record as another one."""
+    records = root / f"t/{segment_name(0, start)}_records"
+    good = records.read_bytes()
+    for size in range(len(good)):
+        records.write_bytes(good[:size])
+        found = checked(root)
+        assert exit_code(found.findings) == 10, size
+        assert [(f.where, f.code) for f in found.findings if f.code in {"records-lost", "segment-empty"}] == [
+            (f"t/{records.name}", "records-lost")
+        ], size
+
+
+def test_an_empty_partition_as_the_tool_writes_it(root: Path) -> None:
+    """An index with one entry, and a segment without a record."""
+    write_partition(root, "t", 2, {0: []})
+    assert codes(root, 2) == []
+    (root / f"t/{segment_name(2, 0)}_records").write_bytes(b"")
+    assert codes(root, 2) == []
+
+
 def test_segments_that_are_gone_leading_ones_expired_others_a_gap(root: Path) -> None:
     for ending in ("records", "index"):
         (root / f"t/{segment_name(0, 10)}_{ending}").unlink()
