@@ -20,7 +20,7 @@ from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.kafka_backup_v1 import v1_files
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.store.local.store import LocalStore
-from tests.support.datasets.v1_files import HandRecord, segment_name, write_partition
+from tests.support.datasets.v1_files import HandRecord, record_bytes, segment_name, write_partition
 
 TEN = [HandRecord(offset, b"k%d" % offset, b"v" * offset, 1000 + offset) for offset in range(10, 20)]
 PARTITION_INDEX = "t/index_partition_000"
@@ -133,6 +133,7 @@ def test_an_empty_partition_as_the_tool_writes_it(root: Path) -> None:
     assert codes(root, 2) == []
     (root / f"t/{segment_name(2, 0)}_records").write_bytes(b"")
     assert codes(root, 2) == []
+    assert not any(each.written for each in reindexed(root))
 
 
 def test_segments_that_are_gone_leading_ones_expired_others_a_gap(root: Path) -> None:
@@ -179,10 +180,52 @@ def test_files_of_groups(root: Path, positions: bytes, found: list[str]) -> None
 
 
 def test_a_second_file_without_a_record(root: Path) -> None:
+    before = content(root)
     write_partition(root, "t", 0, {10: TEN[:4], 14: TEN[4:8], 18: TEN[8:], 20: []})
-    assert "segment-empty" in codes(root)
-    reindexed(root)
-    assert PARTITION_INDEX in {each.name for each in reindexed(root, dry_run=True)}
+    assert codes(root) == ["segment-empty"]
+    assert [each.name for each in reindexed(root) if each.written] == [PARTITION_INDEX]
+    assert content(root)[PARTITION_INDEX] == before[PARTITION_INDEX]
+
+
+@pytest.mark.parametrize("start", [10, 14, 18])
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_segment_whose_records_cannot_be_read_stays_listed(root: Path, start: int, indexed: bool) -> None:
+    """It went out of the partition index with exit 0, and no tool saw it any more."""
+    records, index = (root / f"t/{segment_name(0, start)}_{end}" for end in ("records", "index"))
+    good = records.read_bytes()
+    if not indexed:
+        index.unlink()
+    for data in (b"", b"\x01", b"\x01" + good[1:9], b"\x01" + b"\xff" * (len(good) - 1)):
+        if not indexed and len(data) < 2:
+            continue  # nothing shows that it had records
+        records.write_bytes(data)
+        before = content(root)
+        done = reindexed(root)
+        assert [(each.name, each.kept.code) for each in done if each.kept] == [
+            (f"t/{index.name}", "records-lost" if indexed else "segment-unreadable")
+        ]
+        assert exit_code([each.kept for each in done if each.kept]) == 10
+        assert content(root) == before, data
+        if indexed:
+            (root / PARTITION_INDEX).unlink()
+            reindexed(root)
+            assert content(root) == before, data
+
+
+def test_a_segment_with_falling_offsets_stays_listed(root: Path) -> None:
+    with (root / f"t/{segment_name(0, 14)}_records").open("ab") as file:
+        file.write(record_bytes(HandRecord(16)))
+    assert (codes(root), exit_code(checked(root).findings)) == (["damaged"], 10)
+    before = content(root)
+    assert [each.kept.code for each in reindexed(root) if each.kept] == ["damaged"]
+    assert content(root) == before
+
+
+def test_what_a_killed_run_left_is_not_listed(root: Path) -> None:
+    before = content(root)
+    (root / f"t/{segment_name(0, 20)}_records").write_bytes(b"\x01torn")
+    assert not any(each.written or each.kept for each in reindexed(root))
+    assert content(root)[PARTITION_INDEX] == before[PARTITION_INDEX]
 
 
 SEGMENTS = tuple(DatasetSegment(first, (f"{first}",), 100) for first in (0, 10, 20, 30))
