@@ -56,6 +56,16 @@ class V1SegmentReader:
         stored = self.store.get_range(self.index, 1 + (count - 1) * v1.ENTRY_BYTES, 8)
         return int.from_bytes(stored, "big", signed=True) > offset
 
+    def has_record(self) -> bool:
+        """Whether it has a whole record. Reads no more than the first one if the index names it."""
+        indexed = self.index_size > v1.ENTRY_BYTES
+        first = v1.segment_entries(self.store.get_range(self.index, 1, v1.ENTRY_BYTES) if indexed else b"", 0)
+        if len(first) and k.fitting_entries(first, self.size, -1, 1):
+            at, length = int(first[0, 1]), int(first[0, 2])
+            if not len(v1.read_at(self._bytes(at, at + length), at, first)[1]):
+                return True
+        return next(self.scan(ReadNotes()), None) is not None
+
     def _all(self, notes: ReadNotes) -> Iterator[tuple[v1.V1Records, int]]:
         if self.size:  # a tool that was killed leaves files without a byte
             v1.check_magic(self.store.get_range(self.records, 0, 1), self.records)

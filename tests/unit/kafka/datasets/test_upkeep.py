@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.kafka.dataset_upkeep.dataset import open_existing
 from logkeep.kafka.dataset_upkeep.prune import (
     DatasetSegment,
     PrunedPartition,
@@ -15,6 +16,7 @@ from logkeep.kafka.dataset_upkeep.prune import (
     topic_policy,
 )
 from logkeep.kafka.dataset_upkeep.reindex import IndexResult, reindex_partition
+from logkeep.kafka.dataset_upkeep.segments import latest_time, segments_of
 from logkeep.kafka.dataset_upkeep.verify import CheckedPartition, check_v1, exit_code
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.kafka_backup_v1 import v1_files
@@ -226,6 +228,34 @@ def test_what_a_killed_run_left_is_not_listed(root: Path) -> None:
     (root / f"t/{segment_name(0, 20)}_records").write_bytes(b"\x01torn")
     assert not any(each.written or each.kept for each in reindexed(root))
     assert content(root)[PARTITION_INDEX] == before[PARTITION_INDEX]
+
+
+@pytest.mark.parametrize("left", [b"", b"\x01", b"\x01torn", b"\x01" + b"\xff" * 50])
+@pytest.mark.parametrize("index", [None, b"", b"\x01", b"\x01" + b"\xff" * 24])
+@pytest.mark.parametrize("start", [12, 20])
+def test_a_file_without_a_whole_record_is_not_the_last_segment(
+    root: Path, left: bytes, index: bytes | None, start: int
+) -> None:
+    """The true last one was deleted, or prune ended with an exception."""
+    (root / f"t/{segment_name(0, start)}_records").write_bytes(left)
+    if index is not None:
+        (root / f"t/{segment_name(0, start)}_index").write_bytes(index)
+    dataset = open_existing(DatasetTarget(LocalStore(root), root))
+    gone, reason = plan_prune(segments_of(dataset)["t", 0], 10**15, latest_time(dataset, ("t", 0)))
+    if start == 20 or len(left) < 25:
+        assert ([each.first for each in gone], reason) == ([10, 14], "the last segment of a partition stays")
+    else:
+        assert ([each.first for each in gone], reason[:28]) == ([10], "no record of the segment fro")
+
+
+def test_a_last_segment_that_lost_its_records_is_none(root: Path) -> None:
+    records = root / f"t/{segment_name(0, 18)}_records"
+    good = records.read_bytes()
+    for size in range(len(good)):
+        records.write_bytes(good[:size])
+        segments = segments_of(open_existing(DatasetTarget(LocalStore(root), root)))["t", 0]
+        whole = size >= 1 + len(record_bytes(TEN[8]))
+        assert [each.first for each in segments] == [10, 14, *([18] if whole else [])], size
 
 
 SEGMENTS = tuple(DatasetSegment(first, (f"{first}",), 100) for first in (0, 10, 20, 30))
