@@ -12,6 +12,7 @@ import numpy as np
 from logkeep.errors import Damaged
 from logkeep.formats.datasets.binary_spans import numbers
 from logkeep.formats.datasets.kafka_backup_v1 import reader as v1
+from logkeep.formats.datasets.kafka_backup_v1.files import segment_name
 from logkeep.kafka.dataset_upkeep.segments import first_offset
 from logkeep.kafka.dataset_upkeep.v1_segments import (
     WRONG_FILE,
@@ -38,6 +39,7 @@ from logkeep.model.plurals import plural
 from logkeep.store.base import Store
 
 GAP = "gap"
+_WRONG_START = "segment-start-wrong"
 _REINDEX = "`logkeep kafka dataset reindex` writes the indexes again from the records"
 _COPY_AGAIN = "copy the files back; or write the topic anew, as far as its source has it (--rewrite of an export)"
 _CUT_LATER = "the next export or backup into the dataset cuts them off"
@@ -48,6 +50,8 @@ _TEXTS = {
     INDEX_UNFIT: ("entry of the index does not fit", "entries of the index do not fit", _REINDEX),
     EXPIRED: ("leading segment is listed and was deleted", "leading segments are listed and were deleted", _REINDEX),
     UNLISTED: ("segment is not in the partition index", "segments are not in the partition index", _REINDEX),
+    _WRONG_START: ("entry has another first offset than its name", "entries have other first offsets than their names",
+                   _REINDEX),
     TORN_INDEX: ("byte of a torn entry is at the end", "bytes of a torn entry are at the end", _REINDEX),
 }  # fmt: skip
 """What is reported after the number, for one and for several, and what to do."""
@@ -233,6 +237,10 @@ def _listing(opened: OpenedPartition) -> list[Finding]:
     found += [_doubt(EXPIRED, expired, where)] if expired else []
     unlisted = [each.segment for each in reader.segments if each.segment and each.first < 0]
     found += [_doubt(UNLISTED, len(unlisted), unlisted[0].records)] if unlisted else []
+    wrong = [each for each in reader.segments if each.first not in {-1, each.start}]
+    if wrong:
+        first = f"{where}, the entry of {segment_name(reader.partition, wrong[0].start)}"
+        found.append(_doubt(_WRONG_START, len(wrong), first))
     return found
 
 

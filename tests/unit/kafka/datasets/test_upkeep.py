@@ -22,7 +22,13 @@ from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.kafka_backup_v1 import v1_files
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.store.local.store import LocalStore
-from tests.support.datasets.v1_files import HandRecord, record_bytes, segment_name, write_partition
+from tests.support.datasets.v1_files import (
+    HandRecord,
+    partition_index_bytes,
+    record_bytes,
+    segment_name,
+    write_partition,
+)
 
 TEN = [HandRecord(offset, b"k%d" % offset, b"v" * offset, 1000 + offset) for offset in range(10, 20)]
 PARTITION_INDEX = "t/index_partition_000"
@@ -91,6 +97,32 @@ def test_indexes_of_another_partition(root: Path) -> None:
         assert exit_code(checked(root).findings) == 2
         reindexed(root)
         assert content(root) == before, name
+
+
+@pytest.mark.parametrize(
+    ("starts", "wrong"),
+    [([(10, 10), (14, 15), (18, 18)], (14, "entry has")), ([(10, 0), (14, 17), (18, 18)], (10, "2 entries have"))],
+)
+def test_first_offsets_in_the_partition_index(
+    root: Path, starts: list[tuple[int, int]], wrong: tuple[int, str]
+) -> None:
+    """The tool selects segments by them."""
+    before = content(root)
+    (root / PARTITION_INDEX).write_bytes(partition_index_bytes(0, starts))
+    (found,) = checked(root).findings
+    assert (found.code, found.where) == (
+        "segment-start-wrong",
+        f"{PARTITION_INDEX}, the entry of {segment_name(0, wrong[0])}",
+    )
+    assert wrong[1] in found.what
+    assert exit_code([found]) == 2
+    reindexed(root)
+    assert (content(root), codes(root)) == (before, [])
+
+
+def test_the_first_segment_may_begin_at_0_in_name_and_index(root: Path) -> None:
+    write_partition(root, "t", 2, {0: TEN[:4], 14: TEN[4:]}, {})
+    assert codes(root, 2) == []
 
 
 def test_other_bytes_in_place_of_an_index(root: Path) -> None:
@@ -230,8 +262,10 @@ def test_what_a_killed_run_left_is_not_listed(root: Path) -> None:
     assert content(root)[PARTITION_INDEX] == before[PARTITION_INDEX]
 
 
-@pytest.mark.parametrize("left", [b"", b"\x01", b"\x01torn", b"\x01" + b"\xff" * 50])
-@pytest.mark.parametrize("index", [None, b"", b"\x01", b"\x01" + b"\xff" * 24])
+@pytest.mark.parametrize(
+    "left", [b"", b"\x01", b"\x01torn", b"\x01" + b"\xff" * 50], ids=["none", "magic", "torn", "ff"]
+)
+@pytest.mark.parametrize("index", [None, b"", b"\x01", b"\x01" + b"\xff" * 24], ids=["absent", "empty", "magic", "ff"])
 @pytest.mark.parametrize("start", [12, 20])
 def test_a_file_without_a_whole_record_is_not_the_last_segment(
     root: Path, left: bytes, index: bytes | None, start: int
