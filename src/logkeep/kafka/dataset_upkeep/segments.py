@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -13,10 +14,12 @@ from logkeep.formats.datasets.kafka_backup_v1 import v1_reader_kernels as k
 from logkeep.formats.kafka.record_kernels import Longs
 from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset
 from logkeep.kafka.dataset_upkeep.prune import NO_TIME, DatasetSegment
-from logkeep.kafka.dataset_upkeep.v1_segments import found_records, readable_index
+from logkeep.kafka.dataset_upkeep.v1_segments import WRONG_FILE, readable_index
 from logkeep.kafka.importing.files import AVRO, PARQUET, FilesPartitionReader
 from logkeep.kafka.importing.kafka_backup_v1 import V1Files, v1_partition
 from logkeep.kafka.importing.reader import ReadNotes
+from logkeep.kafka.importing.v1_segment import V1SegmentReader
+from logkeep.store.base import Store
 
 Log = tuple[str, int]
 _NUMBER = re.compile(r"-([0-9]+)\.[a-z]+")
@@ -25,7 +28,7 @@ _NUMBER = re.compile(r"-([0-9]+)\.[a-z]+")
 def segments_of(dataset: ExistingDataset) -> dict[Log, tuple[DatasetSegment, ...]]:
     """The segments of each partition. Raises UsageError for archives of other tools: those delete their own files."""
     if dataset.v1:
-        return {log: _v1(files) for log, files in dataset.v1.items()}
+        return {log: _v1(dataset.target.store, log, files) for log, files in dataset.v1.items()}
     if dataset.format not in {AVRO, PARQUET}:
         remedy = "delete old segments with the tool that wrote it"
         raise UsageError(f"an archive in the format {dataset.format} is not pruned", remedy=remedy)
@@ -42,28 +45,45 @@ def latest_time(dataset: ExistingDataset, log: Log) -> Callable[[DatasetSegment]
     return read
 
 
-def _v1(files: V1Files) -> tuple[DatasetSegment, ...]:
-    """The index of a segment goes first: records without an index are still found."""
+def _v1(store: Store, log: Log, files: V1Files) -> tuple[DatasetSegment, ...]:
+    """The index of a segment goes first: records without an index are still found.
+
+    A segment without a whole record, as a killed writer leaves it, is none: the last one with records stays.
+    """
+    starts = sorted(start for start, info in files.records.items() if info.size > k.LEAST_RECORD_BYTES)
+    while starts and not _has_record(store, log, files, starts[-1]):
+        starts.pop()
     return tuple(
         DatasetSegment(
             start,
             tuple(each[start].name for each in (files.indexes, files.records) if start in each),
             sum(each[start].size for each in (files.indexes, files.records) if start in each),
         )
-        for start in sorted(files.records)
+        for start in starts
     )
+
+
+def _has_record(store: Store, log: Log, files: V1Files, start: int) -> bool:
+    with suppress(*WRONG_FILE):
+        return readable_index(_opened(store, log, files, start))[0].has_record()
+    return False
+
+
+def _opened(store: Store, log: Log, files: V1Files, start: int) -> V1SegmentReader:
+    """One segment, which has a record file with bytes."""
+    own = V1Files(
+        records={start: files.records[start]},
+        indexes={each: info for each, info in files.indexes.items() if each == start},
+    )
+    (listed,) = v1_partition(store, *log, own).segments
+    assert listed.segment is not None  # noqa: S101 - its file has bytes
+    return listed.segment
 
 
 def _v1_times(dataset: ExistingDataset, log: Log, segment: DatasetSegment) -> Iterator[Longs]:
-    files = dataset.v1[log]
-    own = V1Files(
-        records={segment.first: files.records[segment.first]},
-        indexes={start: info for start, info in files.indexes.items() if start == segment.first},
-    )
-    (listed,) = v1_partition(dataset.target.store, *log, own).segments
-    if listed.segment is not None:
-        for records, _ in found_records(readable_index(listed.segment)[0], ReadNotes(), -1):
-            yield records.numbers[:, k.TIME]
+    opened = _opened(dataset.target.store, log, dataset.v1[log], segment.first)
+    for records, _ in readable_index(opened)[0].scan(ReadNotes()):
+        yield records.numbers[:, k.TIME]
 
 
 def _readers(dataset: ExistingDataset) -> dict[Log, FilesPartitionReader]:

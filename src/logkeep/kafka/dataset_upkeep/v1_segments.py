@@ -3,13 +3,11 @@
 Records are the authority. An index that cannot be read at all counts as missing, so that its records are still found.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
 from logkeep.formats.datasets.kafka_backup_v1 import reader as v1
 from logkeep.kafka.importing.kafka_backup_v1 import V1Files, V1PartitionReader, v1_partition
-from logkeep.kafka.importing.reader import ReadNotes
 from logkeep.kafka.importing.v1_segment import V1SegmentReader
 from logkeep.model.findings import Finding, Severity
 from logkeep.store.base import Store
@@ -75,9 +73,3 @@ def readable_index(segment: V1SegmentReader) -> tuple[V1SegmentReader, Finding |
         remedy=REINDEX,
     )
     return replace(segment, index="", index_size=0), found
-
-
-def found_records(segment: V1SegmentReader, notes: ReadNotes, above: int) -> Iterator[tuple[v1.V1Records, int]]:
-    """The records of one segment, in parts, each with the byte at which it begins; none if the file is empty."""
-    if segment.size:
-        yield from segment.scan(notes, above)

@@ -12,19 +12,26 @@ import numpy as np
 from logkeep.errors import Damaged
 from logkeep.formats.datasets.binary_spans import numbers
 from logkeep.formats.datasets.kafka_backup_v1 import reader as v1
+from logkeep.formats.datasets.kafka_backup_v1.files import segment_name
 from logkeep.kafka.dataset_upkeep.segments import first_offset
 from logkeep.kafka.dataset_upkeep.v1_segments import (
     WRONG_FILE,
     OpenedPartition,
-    found_records,
     open_partition,
     readable_index,
 )
-from logkeep.kafka.importing.files import OVERLAPPING, FilesPartitionReader
+from logkeep.kafka.importing.files import FilesPartitionReader
 from logkeep.kafka.importing.findings import doubt_text
 from logkeep.kafka.importing.kafka_backup_v1 import EXPIRED, TORN_INDEX, UNLISTED, V1Files
 from logkeep.kafka.importing.noted_files import NotedFiles
-from logkeep.kafka.importing.reader import GONE, GONE_AT_END, START_MISSING, PartitionReader, ReadNotes
+from logkeep.kafka.importing.reader import (
+    GONE,
+    GONE_AT_END,
+    OVERLAPPING,
+    START_MISSING,
+    PartitionReader,
+    ReadNotes,
+)
 from logkeep.kafka.importing.v1_segment import INDEX_UNFIT, TORN_BYTES, TORN_TAIL, UNINDEXED
 from logkeep.kafka.record.dataset_document import NotedLog
 from logkeep.model.findings import Finding, Severity, error_finding
@@ -32,6 +39,7 @@ from logkeep.model.plurals import plural
 from logkeep.store.base import Store
 
 GAP = "gap"
+_WRONG_START = "segment-start-wrong"
 _REINDEX = "`logkeep kafka dataset reindex` writes the indexes again from the records"
 _COPY_AGAIN = "copy the files back; or write the topic anew, as far as its source has it (--rewrite of an export)"
 _CUT_LATER = "the next export or backup into the dataset cuts them off"
@@ -42,6 +50,8 @@ _TEXTS = {
     INDEX_UNFIT: ("entry of the index does not fit", "entries of the index do not fit", _REINDEX),
     EXPIRED: ("leading segment is listed and was deleted", "leading segments are listed and were deleted", _REINDEX),
     UNLISTED: ("segment is not in the partition index", "segments are not in the partition index", _REINDEX),
+    _WRONG_START: ("entry has another first offset than its name", "entries have other first offsets than their names",
+                   _REINDEX),
     TORN_INDEX: ("byte of a torn entry is at the end", "bytes of a torn entry are at the end", _REINDEX),
 }  # fmt: skip
 """What is reported after the number, for one and for several, and what to do."""
@@ -80,13 +90,14 @@ def check_v1(store: Store, topic: str, number: int, files: V1Files) -> CheckedPa
         findings += [wrong] if wrong else []
         notes, inside, unread = ReadNotes(), 0, False
         try:
-            for part, _ in found_records(segment, notes, last):
+            for part, _ in segment.scan(notes, last):
                 first = int(part.offsets[0]) if first < 0 else first
                 last, inside = int(part.offsets[-1]), inside + len(part)
         except WRONG_FILE as error:
             findings.append(error_finding(error, segment.records))
             unread = True
-        if not inside and records:
+        known = any(each.code == OVERLAPPING for each in notes.doubts)
+        if records and not inside and not known and not notes.lost:
             findings.append(_empty(segment.records))
         findings += _reported(notes, segment.records)
         before, records = [], records + inside
@@ -226,6 +237,10 @@ def _listing(opened: OpenedPartition) -> list[Finding]:
     found += [_doubt(EXPIRED, expired, where)] if expired else []
     unlisted = [each.segment for each in reader.segments if each.segment and each.first < 0]
     found += [_doubt(UNLISTED, len(unlisted), unlisted[0].records)] if unlisted else []
+    wrong = [each for each in reader.segments if each.first not in {-1, each.start}]
+    if wrong:
+        first = f"{where}, the entry of {segment_name(reader.partition, wrong[0].start)}"
+        found.append(_doubt(_WRONG_START, len(wrong), first))
     return found
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from logkeep.errors import Damaged
-from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic, PartitionReader, ReadNotes
+from logkeep.kafka.importing.reader import OVERLAPPING, DatasetReader, DatasetTopic, PartitionReader, ReadNotes
 from logkeep.kafka.record.import_label import ToolLabel
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 AVRO, PARQUET, TRIVADIS = "avro", "parquet", "trivadis"
-OVERLAPPING = "overlapping-records"
 _DOCUMENTED = re.compile(r"topics/([^/]+)/partition=(\d{1,10})/([^/]+)\+(\d{1,10})-(\d{1,20})\.(data|parquet)")
 _EMPTY = re.compile(r"topics/([^/]+)/partition=(\d{1,10})/_empty")
 _REAL = re.compile(r"([^/]+)/(?:([^/]+)/)?(\d{1,10})/[^/]+-(\d{15,19})\.avro")

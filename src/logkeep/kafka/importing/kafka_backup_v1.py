@@ -69,7 +69,8 @@ class V1PartitionReader:
                 missing.append(each)
                 continue
             following = next((s for s in self.segments[index + 1 :] if s.segment), None)
-            if following is not None and 0 < following.start <= start and not missing:
+            ends = following is not None and 0 < following.start <= start and not each.segment.lists_above(start - 1)
+            if ends and not missing:
                 begun = True
                 continue
             for records, base in each.segment.scan(notes, above):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from logkeep.errors import Damaged, ObjectMissing, UsageError
-from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic, ReadNotes
+from logkeep.kafka.importing.reader import OVERLAPPING, DatasetReader, DatasetTopic, ReadNotes
 from logkeep.kafka.record.import_label import ToolLabel
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
@@ -118,7 +118,7 @@ class OsoPartitionReader:
             for batch in self._segment(segment, notes):
                 offsets = numbers(batch, "offset")
                 known = int(offsets.searchsorted(last, "right"))
-                notes.add("overlapping-records", known if last >= start else 0, segment.file.name)
+                notes.add(OVERLAPPING, known if last >= start else 0, segment.file.name)
                 if known < len(offsets):
                     last = int(offsets[-1])
                     yield batch.slice(known)

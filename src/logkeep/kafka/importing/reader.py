@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 GONE = "the dataset had files with these, and they are not there"
 GONE_AT_END = "the dataset had these, and they are not there"
+OVERLAPPING = "overlapping-records"
+"""Code of a doubt: several files have these records; those of the first file are taken."""
 START_MISSING = "start-missing"
 """Code of a doubt: files are missing at the start, and `prune` has not deleted them."""
 
@@ -53,7 +55,14 @@ class ReadNotes:
 
     def __init__(self) -> None:
         self._doubts: dict[str, Doubt] = {}
+        self._reached = -1
         self.lost: list[DatasetGap] = []
+
+    def after(self, offset: int) -> "ReadNotes":
+        """The same notes for a file behind others: what was read up to `offset` is not lost."""
+        later = ReadNotes()
+        later._doubts, later.lost, later._reached = self._doubts, self.lost, offset
+        return later
 
     def add(self, code: str, count: int, where: str) -> None:
         """Count a doubt. Only the first `where` is kept."""
@@ -62,6 +71,7 @@ class ReadNotes:
             self._doubts[code] = Doubt(code, count + (known.count if known else 0), known.first if known else where)
 
     def lose(self, start: int, end: int, reason: str) -> None:
+        start = max(start, self._reached + 1)
         if start < end:
             self.lost.append(DatasetGap(start, end, reason))
 

@@ -2,7 +2,8 @@
 
 Entries of the index count as long as positions rise and fit the file, and the record at each has the entry's length and
 offset. Bytes between two entries are those of a torn write. Where entries do not fit, the records are walked up to the
-next one that does; after the last entry whole records are taken, and the rest is a torn tail.
+next one that does; after the last entry whole records are taken, and the rest is a torn tail. A whole record there
+whose offset does not rise is no torn write: the file is refused.
 """
 
 from collections.abc import Generator, Iterator
@@ -10,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from logkeep.errors import Damaged
 from logkeep.formats.datasets.kafka_backup_v1 import reader as v1
 from logkeep.formats.datasets.kafka_backup_v1 import v1_reader_kernels as k
 from logkeep.formats.kafka.record_kernels import Longs
-from logkeep.kafka.importing.reader import ReadNotes
+from logkeep.kafka.importing.reader import OVERLAPPING, ReadNotes
 from logkeep.store.base import Store
 
 WINDOW_BYTES = 16 << 20
@@ -21,6 +23,7 @@ _INDEX_BYTES = v1.ENTRY_BYTES << 18
 _ANY_SIZE = 1 << 62
 _MOST_UNFIT = 100
 """After so many places where the index does not fit, the rest of it is not used: each costs a read."""
+_FALL_REMEDY = "copy the file and its index again from where they were written, or take them out of the dataset"
 TORN_BYTES, TORN_TAIL, UNINDEXED, INDEX_UNFIT = "torn-bytes", "torn-tail", "records-not-indexed", "index-inconsistent"
 
 
@@ -35,11 +38,39 @@ class V1SegmentReader:
     index_size: int = 0
 
     def scan(self, notes: ReadNotes, above: int = -1) -> Iterator[tuple[v1.V1Records, int]]:
-        """All records with offsets above `above`, each part with the byte of the file at which its data begins."""
+        """All records with offsets above `above`, each part with the byte of the file at which its data begins.
+
+        The others were read from another segment: they are counted. Raises Damaged for offsets that do not rise.
+        """
+        for records, base in self._all(notes.after(above)):
+            known = int(np.searchsorted(records.offsets, above, "right"))
+            notes.add(OVERLAPPING, known, self.records)
+            if known < len(records):
+                yield records[known:], base
+
+    def lists_above(self, offset: int) -> bool:
+        """Whether the last whole entry of the index is of a higher offset. Reads eight bytes."""
+        count = max(self.index_size - 1, 0) // v1.ENTRY_BYTES
+        if not count:
+            return False
+        stored = self.store.get_range(self.index, 1 + (count - 1) * v1.ENTRY_BYTES, 8)
+        return int.from_bytes(stored, "big", signed=True) > offset
+
+    def has_record(self) -> bool:
+        """Whether it has a whole record. Reads no more than the first one if the index names it."""
+        indexed = self.index_size > v1.ENTRY_BYTES
+        first = v1.segment_entries(self.store.get_range(self.index, 1, v1.ENTRY_BYTES) if indexed else b"", 0)
+        if len(first) and k.fitting_entries(first, self.size, -1, 1):
+            at, length = int(first[0, 1]), int(first[0, 2])
+            if not len(v1.read_at(self._bytes(at, at + length), at, first)[1]):
+                return True
+        return next(self.scan(ReadNotes()), None) is not None
+
+    def _all(self, notes: ReadNotes) -> Iterator[tuple[v1.V1Records, int]]:
         if self.size:  # a tool that was killed leaves files without a byte
             v1.check_magic(self.store.get_range(self.records, 0, 1), self.records)
-        at, unfit, listed = 1, 0, np.empty(0, np.int64)
-        for entries in self._entry_blocks(notes, above) if self.index_size else ():
+        at, above, unfit, listed = 1, -1, 0, np.empty(0, np.int64)
+        for entries in self._entry_blocks(notes) if self.index_size else ():
             if unfit > _MOST_UNFIT:
                 listed = np.concatenate((listed[:1], entries[[0, -1], 0]))
                 continue
@@ -66,9 +97,9 @@ class V1SegmentReader:
                 row += after
         yield from self._tail(at, above, listed, notes)
 
-    def _entry_blocks(self, notes: ReadNotes, above: int) -> Iterator[Longs]:
+    def _entry_blocks(self, notes: ReadNotes) -> Iterator[Longs]:
         """Entries that rise and fit, also those after a torn one: the tool appends after it, so they are shifted."""
-        at, last, shifts = 1, (above, 1), 0
+        at, last, shifts = 1, (-1, 1), 0
         v1.check_magic(self.store.get_range(self.index, 0, 1), self.index)
         while self.index_size - at >= v1.ENTRY_BYTES:
             data = self.store.get_range(self.index, at, min(self.index_size - at, _INDEX_BYTES))
@@ -147,10 +178,19 @@ class V1SegmentReader:
             if self.index:
                 notes.add(UNINDEXED, len(records), f"{self.records}, byte {base + int(records.numbers[0, k.POSITION])}")
             yield records, base
+        self._refuse_fall(at, above)
         notes.add(TORN_TAIL, max(self.size - at, 0), f"{self.records}, byte {at}")  # a file may lack its first byte
         if len(listed) and int(listed[-1]) > above:
             reason = f"the index lists records after byte {at} of {self.records}, and they cannot be read"
             notes.lose(max(above + 1, int(listed[0])), int(listed[-1]) + 1, reason)
+
+    def _refuse_fall(self, at: int, above: int) -> None:
+        """Raise Damaged for a whole record where the walk ended. A file system may fill a torn tail with zeros, which
+        look like one."""
+        records, _ = next(self._walk(at, self.size, -1), (None, 0))
+        if records is not None and records.data[: int(records.numbers[0, k.LENGTH])].any():
+            what = f"the record at byte {at} has offset {int(records.offsets[0])}; the one before it has {above}"
+            raise Damaged(what, subject=self.records, remedy=_FALL_REMEDY)
 
     def _walk(self, at: int, stop: int, above: int) -> Iterator[tuple[v1.V1Records, int]]:
         """Records that follow each other, up to `stop` or to bytes that are none."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.kafka.dataset_upkeep.dataset import open_existing
 from logkeep.kafka.dataset_upkeep.prune import (
     DatasetSegment,
     PrunedPartition,
@@ -15,12 +16,19 @@ from logkeep.kafka.dataset_upkeep.prune import (
     topic_policy,
 )
 from logkeep.kafka.dataset_upkeep.reindex import IndexResult, reindex_partition
+from logkeep.kafka.dataset_upkeep.segments import latest_time, segments_of
 from logkeep.kafka.dataset_upkeep.verify import CheckedPartition, check_v1, exit_code
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.kafka_backup_v1 import v1_files
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.store.local.store import LocalStore
-from tests.support.datasets.v1_files import HandRecord, segment_name, write_partition
+from tests.support.datasets.v1_files import (
+    HandRecord,
+    partition_index_bytes,
+    record_bytes,
+    segment_name,
+    write_partition,
+)
 
 TEN = [HandRecord(offset, b"k%d" % offset, b"v" * offset, 1000 + offset) for offset in range(10, 20)]
 PARTITION_INDEX = "t/index_partition_000"
@@ -91,6 +99,32 @@ def test_indexes_of_another_partition(root: Path) -> None:
         assert content(root) == before, name
 
 
+@pytest.mark.parametrize(
+    ("starts", "wrong"),
+    [([(10, 10), (14, 15), (18, 18)], (14, "entry has")), ([(10, 0), (14, 17), (18, 18)], (10, "2 entries have"))],
+)
+def test_first_offsets_in_the_partition_index(
+    root: Path, starts: list[tuple[int, int]], wrong: tuple[int, str]
+) -> None:
+    """The tool selects segments by them."""
+    before = content(root)
+    (root / PARTITION_INDEX).write_bytes(partition_index_bytes(0, starts))
+    (found,) = checked(root).findings
+    assert (found.code, found.where) == (
+        "segment-start-wrong",
+        f"{PARTITION_INDEX}, the entry of {segment_name(0, wrong[0])}",
+    )
+    assert wrong[1] in found.what
+    assert exit_code([found]) == 2
+    reindexed(root)
+    assert (content(root), codes(root)) == (before, [])
+
+
+def test_the_first_segment_may_begin_at_0_in_name_and_index(root: Path) -> None:
+    write_partition(root, "t", 2, {0: TEN[:4], 14: TEN[4:]}, {})
+    assert codes(root, 2) == []
+
+
 def test_other_bytes_in_place_of_an_index(root: Path) -> None:
     before = content(root)
     for name in (PARTITION_INDEX, SEGMENT_INDEX):
@@ -111,6 +145,29 @@ def test_records_that_the_index_lists_and_that_are_gone_are_damage_and_the_index
     kept = [each for each in reindexed(root) if each.kept]
     assert [each.name for each in kept] == [SEGMENT_INDEX]
     assert content(root) == before
+
+
+@pytest.mark.parametrize("start", [10, 14, 18])
+def test_every_cut_of_a_record_file_is_damage_down_to_no_byte(root: Path, start: int) -> None:
+    """A file of 0 bytes was good as the first one, and a segment without a record as another one."""
+    records = root / f"t/{segment_name(0, start)}_records"
+    good = records.read_bytes()
+    for size in range(len(good)):
+        records.write_bytes(good[:size])
+        found = checked(root)
+        assert exit_code(found.findings) == 10, size
+        assert [(f.where, f.code) for f in found.findings if f.code in {"records-lost", "segment-empty"}] == [
+            (f"t/{records.name}", "records-lost")
+        ], size
+
+
+def test_an_empty_partition_as_the_tool_writes_it(root: Path) -> None:
+    """An index with one entry, and a segment without a record."""
+    write_partition(root, "t", 2, {0: []})
+    assert codes(root, 2) == []
+    (root / f"t/{segment_name(2, 0)}_records").write_bytes(b"")
+    assert codes(root, 2) == []
+    assert not any(each.written for each in reindexed(root))
 
 
 def test_segments_that_are_gone_leading_ones_expired_others_a_gap(root: Path) -> None:
@@ -157,10 +214,82 @@ def test_files_of_groups(root: Path, positions: bytes, found: list[str]) -> None
 
 
 def test_a_second_file_without_a_record(root: Path) -> None:
+    before = content(root)
     write_partition(root, "t", 0, {10: TEN[:4], 14: TEN[4:8], 18: TEN[8:], 20: []})
-    assert "segment-empty" in codes(root)
-    reindexed(root)
-    assert PARTITION_INDEX in {each.name for each in reindexed(root, dry_run=True)}
+    assert codes(root) == ["segment-empty"]
+    assert [each.name for each in reindexed(root) if each.written] == [PARTITION_INDEX]
+    assert content(root)[PARTITION_INDEX] == before[PARTITION_INDEX]
+
+
+@pytest.mark.parametrize("start", [10, 14, 18])
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_segment_whose_records_cannot_be_read_stays_listed(root: Path, start: int, indexed: bool) -> None:
+    """It went out of the partition index with exit 0, and no tool saw it any more."""
+    records, index = (root / f"t/{segment_name(0, start)}_{end}" for end in ("records", "index"))
+    good = records.read_bytes()
+    if not indexed:
+        index.unlink()
+    for data in (b"", b"\x01", b"\x01" + good[1:9], b"\x01" + b"\xff" * (len(good) - 1)):
+        if not indexed and len(data) < 2:
+            continue  # nothing shows that it had records
+        records.write_bytes(data)
+        before = content(root)
+        done = reindexed(root)
+        assert [(each.name, each.kept.code) for each in done if each.kept] == [
+            (f"t/{index.name}", "records-lost" if indexed else "segment-unreadable")
+        ]
+        assert exit_code([each.kept for each in done if each.kept]) == 10
+        assert content(root) == before, data
+        if indexed:
+            (root / PARTITION_INDEX).unlink()
+            reindexed(root)
+            assert content(root) == before, data
+
+
+def test_a_segment_with_falling_offsets_stays_listed(root: Path) -> None:
+    with (root / f"t/{segment_name(0, 14)}_records").open("ab") as file:
+        file.write(record_bytes(HandRecord(16)))
+    assert (codes(root), exit_code(checked(root).findings)) == (["damaged"], 10)
+    before = content(root)
+    assert [each.kept.code for each in reindexed(root) if each.kept] == ["damaged"]
+    assert content(root) == before
+
+
+def test_what_a_killed_run_left_is_not_listed(root: Path) -> None:
+    before = content(root)
+    (root / f"t/{segment_name(0, 20)}_records").write_bytes(b"\x01torn")
+    assert not any(each.written or each.kept for each in reindexed(root))
+    assert content(root)[PARTITION_INDEX] == before[PARTITION_INDEX]
+
+
+@pytest.mark.parametrize(
+    "left", [b"", b"\x01", b"\x01torn", b"\x01" + b"\xff" * 50], ids=["none", "magic", "torn", "ff"]
+)
+@pytest.mark.parametrize("index", [None, b"", b"\x01", b"\x01" + b"\xff" * 24], ids=["absent", "empty", "magic", "ff"])
+@pytest.mark.parametrize("start", [12, 20])
+def test_a_file_without_a_whole_record_is_not_the_last_segment(
+    root: Path, left: bytes, index: bytes | None, start: int
+) -> None:
+    """The true last one was deleted, or prune ended with an exception."""
+    (root / f"t/{segment_name(0, start)}_records").write_bytes(left)
+    if index is not None:
+        (root / f"t/{segment_name(0, start)}_index").write_bytes(index)
+    dataset = open_existing(DatasetTarget(LocalStore(root), root))
+    gone, reason = plan_prune(segments_of(dataset)["t", 0], 10**15, latest_time(dataset, ("t", 0)))
+    if start == 20 or len(left) < 25:
+        assert ([each.first for each in gone], reason) == ([10, 14], "the last segment of a partition stays")
+    else:
+        assert ([each.first for each in gone], reason[:28]) == ([10], "no record of the segment fro")
+
+
+def test_a_last_segment_that_lost_its_records_is_none(root: Path) -> None:
+    records = root / f"t/{segment_name(0, 18)}_records"
+    good = records.read_bytes()
+    for size in range(len(good)):
+        records.write_bytes(good[:size])
+        segments = segments_of(open_existing(DatasetTarget(LocalStore(root), root)))["t", 0]
+        whole = size >= 1 + len(record_bytes(TEN[8]))
+        assert [each.first for each in segments] == [10, 14, *([18] if whole else [])], size
 
 
 SEGMENTS = tuple(DatasetSegment(first, (f"{first}",), 100) for first in (0, 10, 20, 30))

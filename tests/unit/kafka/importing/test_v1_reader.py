@@ -148,12 +148,60 @@ def test_a_record_that_no_longer_fits_its_entry_is_a_gap_and_the_next_ones_are_r
     assert doubts["torn-bytes"] == len(record_bytes(TEN[3]))
 
 
-def test_without_an_index_records_are_walked_up_to_what_is_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "rest", [b"\xff" * 32, bytes(32), bytes(5000), b"\x00" * 12], ids=["ff", "0", "zeros", "short"]
+)
+@pytest.mark.parametrize("indexed", [True, False])
+def test_records_are_walked_up_to_what_is_none(tmp_path: Path, rest: bytes, indexed: bool) -> None:
+    """A file system may end a file with zeros after a crash. 32 of them look like a record of offset 0."""
     folder = write_partition(tmp_path, "t", 0, {10: TEN})
-    (folder / f"{segment_name(0, 10)}_index").unlink()
+    if not indexed:
+        (folder / f"{segment_name(0, 10)}_index").unlink()
     with (folder / f"{segment_name(0, 10)}_records").open("ab") as file:
-        file.write(record_bytes(HandRecord(19)))  # falling
-    assert offsets(tmp_path) == ([*range(10, 20)], {"torn-tail": 32}, [])
+        file.write(rest)
+    assert offsets(tmp_path) == ([*range(10, 20)], {"torn-tail": len(rest)}, [])
+
+
+@pytest.mark.parametrize("indexed", ["all", "the first ten", "none"])
+@pytest.mark.parametrize("falls", [19, 18, 3])
+def test_offsets_that_fall_inside_a_segment_are_refused(tmp_path: Path, falls: int, indexed: str) -> None:
+    folder = write_partition(tmp_path, "t", 0, {10: [*TEN, *(HandRecord(falls + n, b"again") for n in range(3))]})
+    index = folder / f"{segment_name(0, 10)}_index"
+    if indexed == "none":
+        index.unlink()
+    elif indexed == "the first ten":
+        index.write_bytes(segment_files(TEN)[1])
+    at = len(segment_files(TEN)[0])
+    with pytest.raises(Damaged, match=f"the record at byte {at} has offset {falls}; the one before it has 19"):
+        read(tmp_path)
+
+
+def test_records_that_several_segments_have_are_taken_from_the_first(tmp_path: Path) -> None:
+    """All of the second segment was left out, as a torn tail."""
+    write_partition(tmp_path, "t", 0, {10: TEN[:6], 13: [HandRecord(13, b"other"), *TEN[4:]]})
+    assert offsets(tmp_path) == ([*range(10, 20)], {"overlapping-records": 3}, [])
+    assert [row["key"] for row in read(tmp_path)[0]][3] == b"k13"
+    assert offsets(tmp_path, 17)[0] == [17, 18, 19]
+    (tmp_path / "t" / f"{segment_name(0, 13)}_index").unlink()
+    assert offsets(tmp_path) == ([*range(10, 20)], {"overlapping-records": 3}, [])
+
+
+def test_a_segment_inside_another_one_hides_no_record_of_it(tmp_path: Path) -> None:
+    write_partition(tmp_path, "t", 0, {10: TEN[:8], 12: TEN[2:5], 18: TEN[8:]})
+    for start in range(21):
+        assert offsets(tmp_path, start)[0] == [*range(max(start, 10), 20)], start
+
+
+def test_a_record_that_is_damaged_in_one_segment_and_was_read_from_another_is_not_lost(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, "t", 0, {10: TEN[:6], 13: TEN[3:]})
+    place = folder / f"{segment_name(0, 13)}_records"
+    good = place.read_bytes()
+    for broken, lost in ((1, []), (4, [(17, 18)])):
+        at = len(segment_files(TEN[3 : 3 + broken])[0])
+        place.write_bytes(good[: at + 8] + b"\0\0\0\x09" + good[at + 12 :])
+        found, doubts, gaps = offsets(tmp_path)
+        assert (found, gaps) == ([o for o in range(10, 20) if (o, o + 1) not in lost], lost), broken
+        assert doubts["overlapping-records"] == (2 if broken == 1 else 3)
 
 
 @pytest.mark.parametrize("field", [b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00", b"\xff\xff\xff\xfe"])
