@@ -246,7 +246,7 @@ def branch_findings(record: ApplicationRecord, base: int | None) -> tuple[Findin
             severity=Severity.WARNING,
             where=str(log) if len(begun) == 1 else f"{log} and {plural(len(begun) - 1, 'more log')}",
             what=f"the checkpoint of backup {base} is not in it: an earlier state of the data directory was put back, "
-            "a copy of it runs, or very many checkpoints lie between; it is archived as a branch, and earlier backups "
+            "a copy of it runs, or very many checkpoints are between; it is archived as a branch, and earlier backups "
             "keep what they have",
             remedy="if you did not put it back, find out which user or program did, or runs a copy",
         ),
