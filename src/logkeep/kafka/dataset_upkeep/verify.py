@@ -1,6 +1,6 @@
 """Checks a dataset: every record is read, and every index is compared with the records.
 
-What an index lists and the records do not have is damage. What can be read but is not indexed, or lies between records,
+What an index lists and the records do not have is damage. What can be read but is not indexed, or is between records,
 is a warning: nothing is lost, and `reindex` repairs it.
 """
 

@@ -29,8 +29,8 @@ class HeldDataset:
 
 @contextmanager
 def lock_dataset(target: DatasetTarget) -> Iterator[HeldDataset]:
-    """Lock a dataset for one run. Raises Locked. The kernel releases the file lock of a dead process; the journal of a
-    dead run is taken over.
+    """Lock a dataset for one run. Raises Locked. The kernel releases the file lock of a dead process; the next run
+    acquires the journal of a dead one.
 
     What a killed run left in a bucket is completed or removed first, so plan only under the lock.
     """

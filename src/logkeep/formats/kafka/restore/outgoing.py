@@ -133,7 +133,7 @@ def _encoded(records: RecordColumns, view: View) -> _Pieces:
 
 
 def _groups(border_after: Flags) -> Longs:
-    """Rows `[first, after)` of what lies between borders."""
+    """Rows `[first, after)` of what is between borders."""
     borders = np.flatnonzero(border_after) + 1
     return np.column_stack((np.concatenate(([0], borders)), np.concatenate((borders, [len(border_after) + 1]))))
 
