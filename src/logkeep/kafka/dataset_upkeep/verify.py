@@ -23,9 +23,9 @@ from logkeep.kafka.dataset_upkeep.v1_segments import (
 from logkeep.kafka.importing.files import OVERLAPPING, FilesPartitionReader
 from logkeep.kafka.importing.findings import doubt_text
 from logkeep.kafka.importing.kafka_backup_v1 import EXPIRED, TORN_INDEX, UNLISTED, V1Files
-from logkeep.kafka.importing.noted_files import NotedFiles
 from logkeep.kafka.importing.reader import GONE, GONE_AT_END, START_MISSING, PartitionReader, ReadNotes
 from logkeep.kafka.importing.v1_segment import INDEX_UNFIT, TORN_BYTES, TORN_TAIL, UNINDEXED
+from logkeep.kafka.importing.writer_notes import NotedFiles
 from logkeep.kafka.record.dataset_document import NotedLog
 from logkeep.model.findings import Finding, Severity, error_finding
 from logkeep.model.plurals import plural

@@ -16,8 +16,8 @@ from typing import Protocol
 import msgspec
 
 from logkeep.errors import Damaged, Locked, ObjectMissing, StoreDenied
+from logkeep.kafka.datasets.bucket_journal import HeldJournal, is_abandoned, renew_journal
 from logkeep.kafka.datasets.documents import put_document, read_document, with_topics
-from logkeep.kafka.datasets.held_journal import HeldJournal, is_abandoned, renew_journal
 from logkeep.kafka.datasets.target import DatasetTarget, writes_meanwhile
 from logkeep.kafka.datasets.values import ExportedLog
 from logkeep.kafka.record.dataset_document import DatasetDocument

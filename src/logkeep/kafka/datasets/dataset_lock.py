@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from logkeep.errors import Locked
+from logkeep.kafka.datasets.bucket_journal import HeldJournal
 from logkeep.kafka.datasets.bucket_rewrite import exchanged_now, hold_journal
-from logkeep.kafka.datasets.held_journal import HeldJournal
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.dataset_version import FOLDER
 from logkeep.store.local.directory import opened_below, opened_root, os_errors_about

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from logkeep.formats.kafka.batches import APPEND_TIME, Batches, BatchStretch, Bytes, Longs
 from logkeep.formats.kafka.encode import encode
 from logkeep.formats.kafka.encode_kernels import gather
+from logkeep.formats.kafka.producer_stamp import Outgoing, stamp
 from logkeep.formats.kafka.record_view import Flags, View, chosen, readable
 from logkeep.formats.kafka.records import RecordColumns
-from logkeep.formats.kafka.stamping import Outgoing, stamp
 
 __all__ = ["OffsetHole", "Outgoing", "outgoing", "stamp"]
 
