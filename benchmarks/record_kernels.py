@@ -35,7 +35,7 @@ from logkeep.formats.kafka.batches import APPEND_TIME, Batches, BatchStretch, fi
 from logkeep.formats.kafka.encode import encode
 from logkeep.formats.kafka.record_view import View
 from logkeep.formats.kafka.records import RecordColumns, decode
-from logkeep.formats.kafka.restore.outgoing import Outgoing, outgoing, stamp
+from logkeep.formats.kafka.restore.send_batches import Outgoing, outgoing, stamp
 
 _PIECE_BYTES = 8 << 20
 _ZSTD = 4

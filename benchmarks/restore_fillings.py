@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import Producer
 
-from logkeep.formats.kafka.restore.outgoing import stamp
+from logkeep.formats.kafka.restore.send_batches import stamp
 from logkeep.formats.kafka.restore.synthetic_batches import filler_batches
 from logkeep.kafka.admin.topic_changes import delete_records
 from logkeep.kafka.client.cluster import Cluster

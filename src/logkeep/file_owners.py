@@ -1,6 +1,6 @@
 """Who can change a file or a directory besides root and the current user.
 
-Code that a file names, or that lies in a directory, is run as us. Owner and mode are read from open descriptors; a
+Code that a file names, or that is in a directory, is run as us. Owner and mode are read from open descriptors; a
 verdict about a path (`OriginFile`, `who_can_replace`) includes every directory and link on the way to it and is kept
 with what was read, because the path may lead elsewhere a moment later.
 """

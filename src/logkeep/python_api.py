@@ -149,9 +149,9 @@ class ArchivedTopic:
         of `logkeep.python_api.COLUMNS`. With `isolation="all"` records of aborted and open transactions are included.
         """
         if isinstance(columns, str):
-            raise UsageError(f"columns is {columns!r}, one text", remedy=f"pass a list, such as [{columns!r}]")
+            raise UsageError("columns must be a list, not one name", remedy=f"pass a list, such as [{columns!r}]")
         if isinstance(partitions, int):
-            raise UsageError(f"partitions is {partitions}, one number", remedy=f"pass a list, such as [{partitions}]")
+            raise UsageError("partitions must be a list, not one number", remedy=f"pass a list, such as [{partitions}]")
         if any(isinstance(span, int) for span in (offsets or {}).values()):
             raise UsageError("offsets has a number where a range belongs", remedy=_OFFSETS)
         chosen = COLUMNS if columns is None else tuple(columns)

@@ -58,7 +58,7 @@ def test_a_broken_backend_is_found(tmp_path: Path) -> None:
 
 def test_a_broken_log_is_found(tmp_path: Path) -> None:
     broken = [one.title for one in run_log_checks(lambda at: _ForgetfulLog(at, 700), tmp_path) if one.problem]
-    assert broken == ["compaction removes only what lies before the position"]
+    assert broken == ["compaction removes only what is before the position"]
 
 
 def test_a_dictionary_does_not_survive(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The pages for developers name modules that exist, and docs/ARCHITECTURE.md names every package."""
+"""The pages for developers, formats and decisions name modules that exist; docs/ARCHITECTURE.md names every package."""
 
 import re
 from pathlib import Path, PurePosixPath
@@ -11,6 +11,7 @@ SOURCE = ROOT / "src" / "logkeep"
 PACKAGES = {path.parent.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("__init__.py")} - {"."}
 MODULES = PACKAGES | {path.relative_to(SOURCE).with_suffix("").as_posix() for path in SOURCE.rglob("*.py")}
 ARCHITECTURE, CONTRIBUTING = ROOT / "docs" / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"
+_OTHER_PAGES = [page for folder in ("formats", "decisions") for page in sorted((ROOT / "docs" / folder).glob("*.md"))]
 _NO_MODULES = {
     *("begin", "complete", "create", "created", "data", "delete", "failed", "group", "read_manifest"),
     *("__consumer_offsets", "logkeep", "pyspark_logkeep"),
@@ -25,6 +26,13 @@ _NO_MODULES = {
 @pytest.mark.parametrize("page", [ARCHITECTURE, CONTRIBUTING], ids=lambda page: page.name)
 def test_named_modules_exist(page: Path) -> None:
     named = set(re.findall(r"`([a-z_0-9/.]+)`", page.read_text())) - _NO_MODULES
+    assert {name for name in named if not _is_module(name) and not (ROOT / name).exists()} == set()
+
+
+@pytest.mark.parametrize("page", _OTHER_PAGES, ids=lambda page: page.name)
+def test_named_paths_exist(page: Path) -> None:
+    """Formats and decisions quote fields and objects too: only a name with a slash inside is taken for a module."""
+    named = set(re.findall(r"`([a-z_0-9]+/[a-z_0-9][a-z_0-9/.]*)`", page.read_text()))
     assert {name for name in named if not _is_module(name) and not (ROOT / name).exists()} == set()
 
 

@@ -16,7 +16,7 @@ from logkeep.formats.datasets.arrow import arrow_records
 from logkeep.formats.kafka.batches import Batches, BatchStretch, walk
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns, decode
-from logkeep.formats.kafka.restore.outgoing import Outgoing, outgoing, stamp
+from logkeep.formats.kafka.restore.send_batches import Outgoing, outgoing, stamp
 from logkeep.formats.kafka.transactions import SettledTransactions, Settling
 from logkeep.formats.warm import warm
 from tests.support.kafka.slow_batches import PACKERS

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from logkeep.formats.kafka.batches import BatchStretch, walk
 from logkeep.formats.kafka.record_view import View
-from logkeep.formats.kafka.restore.outgoing import OffsetHole, Outgoing, stamp
+from logkeep.formats.kafka.restore.send_batches import OffsetHole, Outgoing, stamp
 from logkeep.formats.kafka.transactions import AbortedRange, SettledTransactions, UnendedTransaction
 from tests.support.kafka.slow_batches import (
     APPEND_TIME,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.encode import encode
+from logkeep.formats.kafka.producer_stamp import Outgoing, stamp
 from logkeep.formats.kafka.records import RecordColumns, decode
-from logkeep.formats.kafka.stamping import Outgoing, stamp
 from tests.property.untimed import many
 from tests.support.kafka.slow_batches import Seen, Source, read_sent
 from tests.support.kafka.slow_records import Slow

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from logkeep.formats.kafka.record_view import View
 from logkeep.formats.kafka.restore import merge_batches
 from logkeep.formats.kafka.restore.merge_batches import BatchMergeRule, merged
-from logkeep.formats.kafka.restore.outgoing import OffsetHole, Outgoing, outgoing
+from logkeep.formats.kafka.restore.send_batches import OffsetHole, Outgoing, outgoing
 from tests.property.outgoing_logs import logs, offsets, sent_batches, stretches, views
 from tests.property.untimed import many, untimed
 from tests.support.kafka.slow_batches import Sent, Source, unpacked

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.kafka.record_view import View, visible_records
-from logkeep.formats.kafka.restore.outgoing import OffsetHole, Outgoing, outgoing, stamp
+from logkeep.formats.kafka.restore.send_batches import OffsetHole, Outgoing, outgoing, stamp
 from tests.property.outgoing_logs import EPOCH, PRODUCER, logs, offsets, sent_batches, stretches, views
 from tests.property.untimed import many, untimed
 from tests.support.kafka.slow_batches import APPEND_TIME, CONTROL, Seen, Sent, Source, read_sent

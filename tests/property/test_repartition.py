@@ -12,9 +12,9 @@ from logkeep.formats.kafka import record_kernels as spans
 from logkeep.formats.kafka.batches import BatchStretch, walk
 from logkeep.formats.kafka.partitioner import TOGETHER, Share
 from logkeep.formats.kafka.partitioner_kernels import NO_KEY, OUTSIDE, key_partitions
+from logkeep.formats.kafka.producer_stamp import Outgoing, stamp
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.restore.regroup import BATCH_BYTES, regrouped
-from logkeep.formats.kafka.stamping import Outgoing, stamp
 from logkeep.kafka.restore.plan.repartition import LARGEST_MADE_BYTES, equal_share
 from tests.property.untimed import many, untimed
 from tests.support.kafka.slow_batches import Seen, Source, read_sent

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from logkeep.formats.kafka.batches import BatchStretch, walk
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns, decode
-from logkeep.formats.kafka.restore.outgoing import OffsetHole, outgoing, stamp
+from logkeep.formats.kafka.restore.send_batches import OffsetHole, outgoing, stamp
 from tests.property.untimed import untimed
 from tests.support.kafka.log_strategies import Shaped, shaped_logs
 

@@ -150,7 +150,7 @@ def test_mistakes_are_refused_before_anything_is_read(place: SourceRef, tmp_path
             with pytest.raises(UsageError, match="no range of partition"):
                 topic.scan(offsets=wrong)
         for one in ({"columns": "key"}, {"partitions": 0}, {"offsets": {0: 5}}):
-            with pytest.raises(UsageError, match=r"one text|one number|a number where") as caught:
+            with pytest.raises(UsageError, match=r"not one name|not one number|a number where") as caught:
                 topic.scan(**one)
             assert "pass " in caught.value.remedy
         with pytest.raises(UsageError, match="no isolation 'read_committed'"):

@@ -122,7 +122,8 @@ def _kafka_client(application: HandledApplication, given: argparse.Namespace) ->
 
 def _directory(given: argparse.Namespace) -> Path:
     if given.data is None:
-        raise UsageError("there is no --data and no --bootstrap-servers", remedy="name where the application runs")
+        remedy = "pass --data DIR, or --bootstrap-servers HOSTS if its log is on Kafka"
+        raise UsageError("neither --data nor --bootstrap-servers is given", remedy=remedy)
     found: Path = given.data
     return found
 

@@ -56,7 +56,7 @@ class PartitionLog(Protocol):
         """
 
     def compact(self, before: int) -> int:
-        """Remove whole parts of the log that lie before a position; the new `start`, which is `before` or less."""
+        """Remove whole parts of the log before a position; the new `start`, which is `before` or less."""
 
     def close(self) -> None:
         """Release the partition to the next leader. More than once is allowed."""

@@ -51,7 +51,7 @@ class PartitionCopy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     cut_end: int = -1
     """After the batch of that create: the copy holds the log up to here, and nothing of it after."""
     branch: Position = 0
-    """The first backup since the data directory was put back to an earlier state; 0: it never was."""
+    """The first backup since the data directory was restored to an earlier state; 0: it never was."""
     log_start: int = -1
     """Where the log of this backup begins, in objects of this backup or of earlier ones."""
     snapshot_position: int = -1

@@ -1,6 +1,6 @@
 """The text of one configuration file, with who can change it.
 
-A file in the working directory is read because it lies there, not because the user named it. It counts only if the file
+A file in the working directory is read because it is there, not because the user named it. It counts only if the file
 and the directory belong to root or to this user and no one else can write to them. Owners and modes are those of the
 open descriptors that the text came from.
 """

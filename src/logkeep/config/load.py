@@ -121,7 +121,7 @@ class _Layer:
 
     error: type[UsageError] = ConfigError
     found: bool = False
-    """A file that the user did not name: it lies in the working directory."""
+    """A file in the working directory, which the user did not name."""
 
     def find(self, option: Option[Any], source: str) -> list[_Given]:
         raise NotImplementedError

@@ -49,7 +49,7 @@ class Option(Generic[T]):
     also: tuple[str, ...] = ()
     """Other flags that mean the same."""
     not_from_found_file: Callable[[T], str] = lambda _value: ""
-    """Why a value is refused in a file that lies in the working directory; empty if it is not."""
+    """Why a value is refused in a file in the working directory; empty if it is not."""
 
     def spellings(self) -> "tuple[Spelling[T], ...]":
         """Each way to give it."""

@@ -6,7 +6,7 @@ supplementary groups, no new privileges, no core dumps. It ends when the other e
     request   length (4 bytes), JSON [operation, arguments…]; with `adopt` a descriptor
     answer    errno or 0 (4 bytes), handle (4 bytes); a read descriptor for what was opened
 
-Requests and answers go through a socket. Bytes to write lie in memory that both have: a request names a range of it.
+Requests and answers go through a socket. Bytes to write are in memory that both have: a request names a range of it.
 An answer has no text: the parent, which is root, decodes nothing that the owner could have made, and does not read the
 shared memory.
 """

@@ -22,7 +22,7 @@ OF_PYSPARK = (
     "snappy-java-*", "commons-cli-*", "jackson-core-2*", "jackson-databind-*", "jackson-annotations-*", "zookeeper-*",
     "netty-*",
 )  # fmt: skip
-"""What servers need of the jars that PySpark brings along."""
+"""What servers need of the jars that PySpark contains."""
 
 
 _CLASSIFIED = 3

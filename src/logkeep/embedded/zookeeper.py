@@ -51,7 +51,7 @@ class ZooKeeperRelease:
         return [*path, *resolve_jars(JETTY, cache), *spark_jars(*_JACKSON)] if admin else path
 
     def _own_jars(self, cache: Path) -> list[Path]:
-        """The version that PySpark brings along needs no download; Apache's client needs netty."""
+        """The version that PySpark contains needs no download; Apache's client needs netty."""
         if (spark_home() / "jars" / f"zookeeper-{self.version}.jar").exists():
             return spark_jars(*(f"zookeeper{part}-{self.version}.jar" for part in ("", "-jute")), "netty-*.jar")
         return resolve_jars(self.coordinates, cache)

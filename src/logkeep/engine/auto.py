@@ -58,7 +58,7 @@ class AutoEngine(BaseEngine):
         self._failed = False
 
     def expect(self, units: int) -> None:
-        """Start Spark, if so many units with the expected bytes are faster there."""
+        """Start Spark, if this number of units with the expected bytes is faster there."""
         if not self._failed and self._choice.takes_spark(self._expected_label, self._shares(units)):
             self._spark().begin()
 

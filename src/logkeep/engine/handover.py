@@ -55,7 +55,7 @@ class LateEngine(Protocol):
         """Start in the background, unless it was begun before."""
 
     def ready(self, timeout_s: float) -> bool:
-        """Wait at most so long; True when units can run. Raises EngineUnavailable if it cannot start."""
+        """Wait at most `timeout_s`; True when units can run. Raises EngineUnavailable if it cannot start."""
 
     def run_part(
         self,

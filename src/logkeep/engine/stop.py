@@ -68,7 +68,7 @@ class SignalStop:
             self._raises = earlier
 
     def wait(self, seconds: float) -> None:
-        """Sleep so long, or until a stop is requested."""
+        """Sleep for `seconds`, or until a stop is requested."""
         if not self.requested:
             with suppress(Empty):
                 self._bell.get(timeout=max(seconds, 0.0))
@@ -106,7 +106,7 @@ class Background(Generic[T]):
         self._thread.start()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until it ends, at most so long; return whether it has ended."""
+        """Wait until it ends, at most `timeout_s`; return whether it has ended."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 

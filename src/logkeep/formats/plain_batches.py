@@ -93,7 +93,7 @@ def is_whole(data: Bytes, at: int, header: BatchHeader) -> bool:
 
 
 def walk(data: Bytes) -> Iterator[tuple[int, BatchHeader]]:
-    """The whole batches that lie back to back from the beginning of a buffer, with their places."""
+    """The whole batches that follow each other directly from the beginning of a buffer, with their places."""
     at = 0
     while (header := read_header(data, at)) is not None and is_whole(data, at, header):
         yield at, header

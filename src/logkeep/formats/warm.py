@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from logkeep.file_owners import who_can_replace
-from logkeep.formats.applications import columns
+from logkeep.formats.applications import kernel_warmup
 from logkeep.formats.compaction import barriers
 from logkeep.formats.compare import digest, log_compare, vanished_keys
 from logkeep.formats.datasets import arrow, oso_segments
@@ -29,8 +29,8 @@ from logkeep.formats.kafka.key_hash_kernels import key_hashes
 from logkeep.formats.kafka.partitioner import Share
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.restore.merge_batches import BatchMergeRule, merged
-from logkeep.formats.kafka.restore.outgoing import Outgoing, outgoing, stamp
 from logkeep.formats.kafka.restore.regroup import regrouped
+from logkeep.formats.kafka.restore.send_batches import Outgoing, outgoing, stamp
 from logkeep.formats.kafka.restore.synthetic_batches import filler_batches
 from logkeep.formats.kernel_files import BESIDE_THE_PACKAGE, edition
 from logkeep.formats.zeebe import records as zeebe_records
@@ -60,7 +60,7 @@ def warm() -> None:
         arrow.warm(records)
         key_hashes(records.data, records.spans, np.uint64(1), np.uint64(2), np.empty((len(records), 2), np.uint64))
         barriers.warm(records)
-        columns.warm(records)
+        kernel_warmup.warm(records)
     for part in regrouped(visible_records([stretch], View(0, 1, share=Share(0, 1, 0)))):
         stamp(part, -1, -1, -1)
     kafka_backup_v1_reader.warm()

@@ -133,7 +133,7 @@ class Store(Protocol):
         """
 
     def some(self, prefix: str, most: int) -> Sequence[ObjectInfo]:
-        """At most so many of the objects below `prefix`: any of them, in any order, by a listing that ends there."""
+        """At most `most` of the objects below `prefix`: any of them, in any order, by a listing that ends there."""
 
     def delete(self, name: str) -> None:
         """Remove it. Removing a missing object is no error.

@@ -85,6 +85,6 @@ def test_a_port_in_use() -> None:
 def test_no_client_is_given_one() -> None:
     kernel = Path("/proc/sys/net/ipv4/ip_local_port_range")
     if not kernel.exists():
-        pytest.skip(f"{os.uname().sysname} does not tell the ports of its clients")
+        pytest.skip(f"{os.uname().sysname} does not report the ports of its clients")
     first, last = map(int, kernel.read_text().split())
     assert not [port for port in free_ports(5) if first <= port <= last]

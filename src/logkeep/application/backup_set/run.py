@@ -1,7 +1,7 @@
 """Takes the backups of a set: all members are previewed before the first one is captured.
 
 An application is captured when each of its partitions has its checkpoint; its copies continue while the other members
-are captured, so that little lies between the cuts. After a member failed no further one is begun. Members that were
+are captured, so that little is between the cuts. After a member failed no further one is begun. Members that were
 begun are followed to their ends: they are ordinary backups, whatever becomes of the set.
 """
 

@@ -20,7 +20,7 @@ _MODE = 0o600
 _MOST_CONNECTIONS = 64
 _IDLE_S = 30
 _END_S = 5
-"""How long requests may go on after a signal."""
+"""How long requests may continue after a signal."""
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ class ParticipantCutter:
             )
 
     def _settled_ends(self, topics: ClusterTopics, logs: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """The ends now, once every transaction below them is decided: what tasks produced before lies below."""
+        """The ends now, once every transaction below them is decided: what tasks produced before is below."""
         ends = {log: bounds.high_watermark for log, bounds in topics.bounds(logs).items()}
         until, waiting = self.clock() + self.timeout_s, list(logs)
         while True:

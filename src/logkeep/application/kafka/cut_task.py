@@ -119,7 +119,7 @@ class ParticipantCheck:
     """Give it every batch of a log in order, then read `facts`.
 
     V2   no record that is kept carries the id of the cut or a later one
-    V3   a stamp is older than the cut exactly where its cause lies inside it
+    V3   a stamp is older than the cut exactly where its cause is inside it
     V4   what is kept has its cause inside the cut
     V5   the records in transit are those that the backup names: `in_transit` has them
     V8   records can be read
@@ -169,7 +169,7 @@ class ParticipantCheck:
     def _caused_inside(self, marks: Longs, older: Flags) -> tuple[Flags, Flags]:
         """As `in_transit.in_transit` decides: the cause, and the stamp where only that can say which group it was.
 
-        And whether the cause lies after E of its log. A record that is kept was there before any E was read, and so
+        And whether the cause is after E of its log. A record that is kept was there before any E was read, and so
         was its cause: such a position is one of an earlier log of the same name, deleted or restored with new offsets.
         """
         topics, partitions = marks[:, m.SOURCE] >> 2, marks[:, m.SOURCE_PARTITION]

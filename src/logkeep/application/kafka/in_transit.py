@@ -2,7 +2,7 @@
 
 For a checkpoint N and each log: P is where the reading task was when it took N, B the end of the log before the marker
 N was sent, E its end once every task has taken N. `[start, max(P, B))` is completely in the cut. After it, up to E,
-records whose cause lies inside the cut are in transit: a restore appends them again.
+records whose cause is inside the cut are in transit: a restore appends them again.
 """
 
 from collections.abc import Iterable, Mapping

@@ -38,7 +38,7 @@ class AppendedRecords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def restore_selection(cut: ParticipantCut, archived: Iterable[LogCut]) -> RestoreSelection:
     """`[start, max(P, B))` of every log of the application. Retention may have removed more than that: then nothing.
 
-    The marker of a transaction may lie after P and B. Its records before them belong to the cut all the same.
+    The marker of a transaction may be after P and B. Its records before them belong to the cut all the same.
     """
     starts = {(c.log.name, c.log.partition): c.start for c in archived}
     return RestoreSelection(

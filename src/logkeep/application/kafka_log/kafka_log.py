@@ -41,7 +41,7 @@ _FENCED = (
 
 
 class LogSizes:
-    """About how many bytes lie after a position. One thread adds, others ask."""
+    """About how many bytes are after a position. One thread adds, others ask."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[int, int]] = []
@@ -138,7 +138,7 @@ class KafkaLog:
         return min(position, self._end)
 
     def cut_end(self, create: int) -> int:
-        """Restored records lie in one transaction, whose marker is after the last one."""
+        """Restored records are in one transaction, whose marker is after the last one."""
         return create + 1 + (_MARKER if create + 1 >= self._restored.end else 0)
 
     def batches(self, start: int, end: int) -> Iterator[bytes]:

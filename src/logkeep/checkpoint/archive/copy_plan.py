@@ -24,7 +24,7 @@ def is_continued(
 ) -> bool:
     """Whether the log of the base is this partition's own: its checkpoint is among those of this partition.
 
-    It is not if the data directory was put back to a state from before the base: positions were given twice then.
+    It is not if the data directory was restored to a state from before the base: positions were given twice then.
     """
     return base.history == history and (base_id, base.position, base.cut_end) in checkpoints
 

@@ -1,6 +1,6 @@
 """The names under which an application's logs and snapshots are archived. Pure.
 
-A data directory that is put back to an earlier state gives the same positions a second time. Its log is archived as a
+A data directory that is restored to an earlier state gives the same positions a second time. Its log is archived as a
 branch then, under names of its own, because archived positions of one name have one meaning.
 """
 
@@ -10,7 +10,7 @@ from logkeep.model.segments import Collection, LogName
 def log_of(name: str, history: int, partition: int, branch: int = 0) -> LogName:
     """The log of a partition since its application was restored for the `history`-th time.
 
-    `branch` is the first backup since its data directory was put back to an earlier state; 0: it never was.
+    `branch` is the first backup since its data directory was restored to an earlier state; 0: it never was.
     """
     return LogName(Collection.TOPICS, f"{name}.log", _log_history(history, branch), partition)
 

@@ -245,9 +245,9 @@ def branch_findings(record: ApplicationRecord, base: int | None) -> tuple[Findin
             code="log-branched",
             severity=Severity.WARNING,
             where=str(log) if len(begun) == 1 else f"{log} and {plural(len(begun) - 1, 'more log')}",
-            what=f"the checkpoint of backup {base} is not in it: an earlier state of the data directory was put back, "
-            "a copy of it runs, or very many checkpoints lie between; it is archived as a branch, and earlier backups "
-            "keep what they have",
-            remedy="if you did not put it back, find out which user or program did, or runs a copy",
+            what=f"the checkpoint of backup {base} is not in it: an earlier state of the data directory was restored, "
+            "a copy of it runs, or very many checkpoints are between the two; it is archived as a branch, and earlier "
+            "backups keep what they have",
+            remedy="if you did not restore it, find out which user or program did, or runs a copy",
         ),
     )

@@ -147,5 +147,5 @@ _CHECKS: dict[str, PromiseCheck[MakeLog]] = {
     "each leader has a larger term": _terms_grow,
     "there is one leader": _one_leader,
     "a closed log appends nothing": _closed_is_fenced,
-    "compaction removes only what lies before the position": _compacts,
+    "compaction removes only what is before the position": _compacts,
 }

@@ -37,7 +37,7 @@ class ModelledArchive:
         return bool(leader.pins)
 
     def settle_open(self) -> None:
-        """What any coordinator does that looks at an open backup after its deadline."""
+        """What any coordinator does that reads an open backup after its deadline."""
         world = self._world
         for request in world.store.requests.values():
             if request.id not in world.store.decisions:

@@ -50,7 +50,7 @@ class Archive(Protocol):
     def pinned(self, leader: PartitionLeader) -> bool: ...
 
     def settle_open(self) -> None:
-        """What any coordinator does that looks at an open backup after its deadline."""
+        """What any coordinator does that reads an open backup after its deadline."""
 
     def collect(self) -> list[tuple[str, str]]:
         """Put requests and ends where the judge looks for them; what is wrong with an end, and a text."""

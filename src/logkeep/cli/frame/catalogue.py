@@ -231,7 +231,7 @@ VERBS: tuple[VerbEntry, ...] = (
     VerbEntry(
         "kafka generations cancel",
         "logkeep.cli.verbs.kafka.generations:cancel_catch_ups",
-        "End catch-ups of compacted topics: the active copies go on as they are.",
+        "End catch-ups of compacted topics: the active copies stay in use.",
         "logkeep.cli.verbs.kafka.declarations:GENERATIONS_CANCEL",
     ),
     VerbEntry(

@@ -55,9 +55,9 @@ VERIFY = Declaration(
     do deleted keys that a restore would bring back: neither is damage of the backup. Nothing is repaired. The result is
     stored in the repository: `list` shows it, and a damaged backup never counts as a good one for `prune`.
 
-    For ZooKeeper, `data` also checks seals, checksums and gaps between files, and reports what can be restored.
-    `replay` applies every transaction and compares every digest that the servers wrote; `boot` starts a real server on
-    a copy and compares its whole tree with the replayed one.
+    For ZooKeeper, `data` also checks the checksums of snapshots and logs, and gaps between files, and reports what can
+    be restored. `replay` applies every transaction and compares every digest that the servers wrote; `boot` starts a
+    real server on a copy and compares its whole tree with the replayed one.
     """,
     options=(*STORE_OPTIONS, LEVEL, SAMPLE, SHOW_KEYS, *KAFKA_TARGET, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, PROGRESS),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),

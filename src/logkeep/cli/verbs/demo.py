@@ -60,7 +60,7 @@ def demo(run: Run) -> DemoReport:
     """Demonstrate backup and restore with real servers that it starts and stops itself.
 
     Needs Java 17 or newer. The servers' jars are fetched by Maven coordinates into the user's cache directory, the
-    first time; everything else lies in one directory and is removed at the end.
+    first time; everything else is in one directory and is removed at the end.
 
     With --stay it starts the servers, fills them and makes no backup: that is up to the user. When they can be used,
     the directory has a file `env` to be read by a shell (`. shop/env`): it names the servers and a repository, and puts

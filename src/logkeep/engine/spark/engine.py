@@ -84,7 +84,7 @@ class SparkEngine(BaseEngine):
             self._start = SessionStart(self._settings, self.at_once(len(os.sched_getaffinity(0))))
 
     def ready(self, timeout_s: float) -> bool:
-        """Wait at most so long for the start; True when units can run. Raises EngineUnavailable if it failed."""
+        """Wait at most `timeout_s` for the start; True when units can run. Raises EngineUnavailable if it failed."""
         if self._session is not None:
             return True
         if self._start is None:

@@ -34,7 +34,7 @@ class SessionStart:
             self._ended_s = time.monotonic()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait at most so long; return whether it has ended, well or not."""
+        """Wait at most `timeout_s`; return whether it has ended, well or not."""
         return self._background.wait(timeout_s)
 
     def result(self) -> EngineSession:

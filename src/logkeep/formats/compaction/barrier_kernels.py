@@ -32,7 +32,7 @@ def _hashes_us(_data: Bytes, offsets: Longs, _times: Longs, spans: Ints, _out: W
 
 @kernel(_hashes_us)
 def record_hashes(data: Bytes, offsets: Longs, times: Longs, spans: Ints, out: Words) -> int:
-    """Of offset, time, key, value and headers of each record. Returns how many do not lie in `data`."""
+    """Of offset, time, key, value and headers of each record. Returns how many are not inside `data`."""
     outside = 0
     for row in range(offsets.shape[0]):
         start = np.int64(spans[row, k.BODY_AT])
@@ -179,7 +179,7 @@ def add_latest(
 
 @kernel(lambda ordinals, _bits: 2 * len(ordinals))
 def clear_bits(ordinals: Longs, bits: Bytes) -> int:
-    """Clear these bits, the first of a byte being its highest one. Returns how many lie outside."""
+    """Clear these bits, the first of a byte being its highest one. Returns how many are outside."""
     outside = 0
     for index in range(ordinals.shape[0]):
         at = ordinals[index]

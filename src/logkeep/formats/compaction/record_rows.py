@@ -31,7 +31,7 @@ def hashed_rows(records: RecordColumns, seeds: Seeds, hash_bits: int = HASH_BITS
     outside += key_hashes(records.data, records.spans, one, two, hashes)
     outside += record_hashes(records.data, records.offsets, records.times_ms, records.spans, content)
     if outside:
-        raise Damaged("a record does not lie in the bytes of its batch")
+        raise Damaged("a record is not inside the bytes of its batch")
     low, high = _masks(hash_bits)
     rows["hash"], rows["check"], rows["content"] = hashes[:, 0] & low, hashes[:, 1] & high, content
     rows["offset"] = records.offsets

@@ -24,7 +24,7 @@ from logkeep.formats.kafka.batches import (
     Longs,
 )
 from logkeep.formats.kafka.compression import Sections, Unreadable, pack, sections
-from logkeep.formats.kafka.stamping import header_bytes
+from logkeep.formats.kafka.producer_stamp import header_bytes
 
 Flags = npt.NDArray[np.bool_]
 

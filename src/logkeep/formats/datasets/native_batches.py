@@ -27,8 +27,8 @@ from logkeep.formats.kafka.batches import (
 )
 from logkeep.formats.kafka.compression import pack
 from logkeep.formats.kafka.encode_kernels import MOST_BEFORE_BODY
+from logkeep.formats.kafka.producer_stamp import header_bytes
 from logkeep.formats.kafka.record_kernels import Bytes, Ints
-from logkeep.formats.kafka.stamping import header_bytes
 
 BATCH_BYTES = 1 << 20
 _ZSTD = CODECS.index("zstd")

@@ -2,8 +2,8 @@
 
 Groups of rows become batches. Offsets inside a batch count from 0 without holes and times are those of the columns,
 so consumers see the same times as in the source (append times too). Keys, values and headers are copied byte
-for byte. Each batch has the codec of the batch its first record came from. Headers lack what `stamping.stamp` writes:
-CRC, producer, sequence.
+for byte. Each batch has the codec of the batch its first record came from. Headers lack what `producer_stamp.stamp`
+writes: CRC, producer, sequence.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from logkeep.formats.kafka import encode_kernels as kernels
 from logkeep.formats.kafka import record_kernels as spans
 from logkeep.formats.kafka.batches import CODEC_MASK, HEADER, HEADER_BYTES, OVERHEAD_BYTES, Headers, Longs
 from logkeep.formats.kafka.compression import pack
+from logkeep.formats.kafka.producer_stamp import header_bytes
 from logkeep.formats.kafka.record_kernels import Bytes, Ints
 from logkeep.formats.kafka.records import Flags, RecordColumns
-from logkeep.formats.kafka.stamping import header_bytes
 
 _COLUMNS = np.arange(HEADER_BYTES)
 _LEAST_SLACK_BYTES, _SLACK_SHIFT = 1024, 5

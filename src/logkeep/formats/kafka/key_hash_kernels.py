@@ -18,7 +18,7 @@ _LAST = U64(0xFF51AFD7ED558CCD)
 
 @kernel(lambda _data, spans, *_: 10 * len(spans) + 5 * int(np.maximum(spans[:, k.KEY_SIZE], 0).sum(dtype=np.int64)))
 def key_hashes(data: Bytes, spans: Ints, first_seed: np.uint64, second_seed: np.uint64, out: Hashes) -> int:
-    """Fill two columns for every record; a null key has zeros. Returns how many keys do not lie in `data`."""
+    """Fill two columns for every record; a null key has zeros. Returns how many keys are not inside `data`."""
     outside = 0
     for row in range(spans.shape[0]):
         start, size = np.int64(spans[row, k.KEY_AT]), np.int64(spans[row, k.KEY_SIZE])

@@ -24,7 +24,7 @@ def partitions_of(records: RecordColumns, partitions: int, source_partition: int
     found = np.empty(len(records), np.int32)
     key_partitions(records.data, records.spans, partitions, found)
     if (found == OUTSIDE).any():
-        raise Damaged("a key does not lie in the bytes of its record")
+        raise Damaged("a key is not inside the bytes of its record")
     round_robin = (records.offsets // TOGETHER + source_partition) % partitions
     return np.where(found == NO_KEY, round_robin, found).astype(np.int32)
 

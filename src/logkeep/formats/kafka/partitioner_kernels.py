@@ -42,7 +42,7 @@ def murmur2(data: Bytes, start: np.uint64, size: np.uint64) -> np.uint64:
 
 @kernel(lambda _data, spans, *_: 30 * len(spans) + int(np.maximum(spans[:, k.KEY_SIZE], 0).sum(dtype=np.int64)))
 def key_partitions(data: Bytes, spans: Ints, partitions: int, out: Ints) -> None:
-    """For each record the partition of its key: NO_KEY where it is null, OUTSIDE where it does not lie in `data`."""
+    """For each record the partition of its key: NO_KEY where it is null, OUTSIDE where it is not inside `data`."""
     for row in range(spans.shape[0]):
         start, size = np.int64(spans[row, k.KEY_AT]), np.int64(spans[row, k.KEY_SIZE])
         if size < 0:

@@ -1,7 +1,7 @@
 """Views of an archived log: which of its records a restore brings back, as a consumer would have read them.
 
 A `View` is a range of offsets and the outcome of the log's transactions. Control records are never part of it. Whether
-offsets are preserved does not change which records are visible, only what is sent for them (see `outgoing`).
+offsets are preserved does not change which records are visible, only what is sent for them (see `send_batches`).
 """
 
 from collections.abc import Iterable, Iterator

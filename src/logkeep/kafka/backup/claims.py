@@ -1,6 +1,6 @@
 """The offsets that each archived segment of a partition covers, once all its units are done. Pure.
 
-A unit `[lo, hi)` owns the batches whose base offset lies in it (the first unit also the one that contains the log
+A unit `[lo, hi)` owns the batches whose base offset is in it (the first unit also the one that contains the log
 start). It claims `[lo, max(hi, end of its last batch))`: where it found nothing, nothing was left. It does not claim
 offsets inside a batch that it skipped because a neighbour owns that batch.
 
@@ -10,7 +10,7 @@ gone when its owner read there): if the owner read on to the next batch without 
 removed it, and the following segment claims the hole; otherwise it is recorded as a gap. Nothing is guessed.
 
 How to read the result: a batch belongs to a segment's claim `[start, end)` when its last offset is not below `start`
-and its base offset is below `end`. Then every batch is seen once, also where the log start lies inside a batch.
+and its base offset is below `end`. Then every batch is seen once, also where the log start is inside a batch.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The offset at which a backup cuts each log: no decided transaction is torn, and no group offset lies beyond the cut.
+"""The offset at which a backup cuts each log: no decided transaction is torn, and no group offset is beyond the cut.
 
 A transaction that was open when its log's end was read has either been decided since, and then the cut moves past its
 marker, or it is ongoing, and then it is recorded as open: a restore treats it as aborted. Deciding is pure; questions
@@ -50,7 +50,7 @@ class OpenStates:
 def open_at_cut(
     bounds: Mapping[TopicPartition, LogBounds], producers: Mapping[TopicPartition, Iterable[ProducerState]]
 ) -> list[OpenTransaction]:
-    """Transactions whose first record lies below the cut and whose marker does not."""
+    """Transactions whose first record is below the cut and whose marker does not."""
     return sorted(
         OpenTransaction(log.topic, log.partition, p.producer_id, p.open_since)
         for log, states in producers.items()
@@ -83,7 +83,7 @@ def recently_decided(
 ) -> frozenset[TopicPartition]:
     """Logs in which a transaction may have been decided after their end was read and before its producer was read.
 
-    Such a transaction is no longer open anywhere, and yet its marker may lie beyond the cut. It left a trace: its
+    Such a transaction is no longer open anywhere, and yet its marker may be beyond the cut. It left a trace: its
     producer had a marker (a coordinator's epoch) or has begun the next transaction, and its state differs from the
     one before the end was read.
     """

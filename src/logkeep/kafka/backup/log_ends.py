@@ -1,7 +1,7 @@
 """Group offsets and log ends, read in the order that makes the cut consistent.
 
 Group commits are read first, then the start and end of each log: a commit that was read before the end of its log
-cannot lie beyond that end, unless the group was ahead of the log. Only commits in the topics of the backup are read:
+cannot be beyond that end, unless the group was ahead of the log. Only commits in the topics of the backup are read:
 what groups do elsewhere changes nothing. Then come the transactions that were open at those
 ends. Ends are read one after the other, so a transaction that is committed meanwhile may be in one log and not in
 another. Therefore the state of transactional producers and groups is read before and after. If one has changed, the
@@ -183,7 +183,7 @@ def _reread_groups(
 ) -> tuple[tuple[GroupFacts, ...], set[TopicPartition]]:
     """All groups, new ones too, with current commits of those that commit inside transactions; and the logs they read.
 
-    The ends of these logs have to be read again: otherwise a commit in a log that is new to a group would lie beyond
+    The ends of these logs have to be read again: otherwise a commit in a log that is new to a group would be beyond
     an end that was read earlier.
     """
     now = (*groups, *(GroupFacts(g, {}) for g in _new_groups(cluster, groups)))

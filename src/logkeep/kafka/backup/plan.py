@@ -214,7 +214,7 @@ def _new_history(known: ArchivedReach | None, topic: Topic, used: UsedNumbers) -
 
 
 def _archived_end(known: ArchivedReach | None, bound: LogBounds) -> int:
-    """The end of the archive, if it is known to be the end of a batch: a log start may lie inside one."""
+    """The end of the archive, if it is known to be the end of a batch: a log start may be inside one."""
     return known.end if known is not None and (known.last_epoch >= 0 or known.end > bound.start) else -1
 
 

@@ -67,7 +67,7 @@ def _group(facts_of_group: GroupFacts, facts: Facts) -> tuple[GroupRecord, list[
             code="commit-clamped",
             severity=Severity.NOTE,
             where=f"group {c.group}, {c.log}",
-            what=f"its offset {c.committed} lies beyond the cut and is recorded as {c.recorded}",
+            what=f"its offset {c.committed} is beyond the cut and is recorded as {c.recorded}",
         )
         for c in clamped
     ]

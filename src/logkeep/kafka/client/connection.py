@@ -186,7 +186,7 @@ class Connection:
         return self._receive_frame(buffer, self._oldest())
 
     def send_frame(self, frame: bytes, most_bytes: int) -> None:
-        """Send a whole request with length and header, whose reply may have so many bytes.
+        """Send a whole request with length and header, whose reply may have `most_bytes`.
 
         The caller matches replies to requests itself.
         """

@@ -98,7 +98,7 @@ class FetchLimits:
     bytes_per_s: int = 0
     """How fast this task may receive; 0: no limit."""
     committed: bool = False
-    """Whether brokers send only what lies below the last stable offset, with the list of aborted transactions."""
+    """Whether brokers send only what is below the last stable offset, with the list of aborted transactions."""
 
 
 class AbortedTransaction(NamedTuple):
@@ -263,7 +263,7 @@ class _Reader:
         raise IndexError(self._at)
 
     def count(self, least_bytes: int) -> int:
-        """The number of elements of an array, each of at least so many bytes; a null array has none."""
+        """The number of elements of an array, each of at least `least_bytes`; a null array has none."""
         number = max(self.varint() - 1, 0)
         if number * least_bytes > len(self._data) - self._at:
             raise IndexError(number)

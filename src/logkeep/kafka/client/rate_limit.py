@@ -2,7 +2,7 @@
 
 There are two reasons to wait, both known before a request is sent. A broker that throttles a client reports for how
 long, and does not read from that connection meanwhile: a request sent earlier would only time out. And the user may
-limit the bytes received per second. Waiting between requests keeps connections healthy: no reply lies half read in a
+limit the bytes received per second. Waiting between requests keeps connections healthy: no reply is left half read in a
 buffer, and no request waits for a reply that cannot come.
 """
 

@@ -76,5 +76,5 @@ def reply_limit(api: str) -> int:
 
 
 def fetch_limit(asked_bytes: int) -> int:
-    """The limit for the reply to a fetch of at most so many bytes."""
+    """The limit for the reply to a fetch of at most `asked_bytes`."""
     return min(asked_bytes + LARGEST_BATCH + _HEADS, _LARGEST_FRAME)

@@ -1,6 +1,6 @@
 """How to reach a cluster, as a frozen value without a secret in it.
 
-`ClientSettings` is pickled to Spark workers. It holds *where* a secret lies (a key of a properties file, a file, a
+`ClientSettings` is pickled to Spark workers. It holds *where* a secret is stored (a key of a properties file, a file, a
 command), never the secret: each worker reads it there itself, from a file that only its owner can read.
 """
 

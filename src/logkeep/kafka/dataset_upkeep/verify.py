@@ -1,6 +1,6 @@
 """Checks a dataset: every record is read, and every index is compared with the records.
 
-What an index lists and the records do not have is damage. What can be read but is not indexed, or lies between records,
+What an index lists and the records do not have is damage. What can be read but is not indexed, or is between records,
 is a warning: nothing is lost, and `reindex` repairs it.
 """
 
@@ -23,7 +23,6 @@ from logkeep.kafka.dataset_upkeep.v1_segments import (
 from logkeep.kafka.importing.files import FilesPartitionReader
 from logkeep.kafka.importing.findings import doubt_text
 from logkeep.kafka.importing.kafka_backup_v1 import EXPIRED, TORN_INDEX, UNLISTED, V1Files
-from logkeep.kafka.importing.noted_files import NotedFiles
 from logkeep.kafka.importing.reader import (
     GONE,
     GONE_AT_END,
@@ -33,6 +32,7 @@ from logkeep.kafka.importing.reader import (
     ReadNotes,
 )
 from logkeep.kafka.importing.v1_segment import INDEX_UNFIT, TORN_BYTES, TORN_TAIL, UNINDEXED
+from logkeep.kafka.importing.writer_notes import NotedFiles
 from logkeep.kafka.record.dataset_document import NotedLog
 from logkeep.model.findings import Finding, Severity, error_finding
 from logkeep.model.plurals import plural

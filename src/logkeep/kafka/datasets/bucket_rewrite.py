@@ -16,8 +16,8 @@ from typing import Protocol
 import msgspec
 
 from logkeep.errors import Damaged, Locked, ObjectMissing, StoreDenied
+from logkeep.kafka.datasets.bucket_journal import HeldJournal, is_abandoned, renew_journal
 from logkeep.kafka.datasets.documents import put_document, read_document, with_topics
-from logkeep.kafka.datasets.held_journal import HeldJournal, is_abandoned, renew_journal
 from logkeep.kafka.datasets.target import DatasetTarget, writes_meanwhile
 from logkeep.kafka.datasets.values import ExportedLog
 from logkeep.kafka.record.dataset_document import DatasetDocument
@@ -149,7 +149,7 @@ def _exchange(target: DatasetTarget, journal: HeldJournal) -> None:
     store, place = target.store, journal.document.place
     document, found = read_document(DatasetTarget(StoreBelow(store, place))), _new_objects(journal)
     if document is None or sum(map(len, found)) != journal.document.objects:
-        raise Damaged("what was rewritten is not there", subject=f"{target.url}/{place}", remedy=_NOT_THERE)
+        raise Damaged("the rewritten objects are missing", subject=f"{target.url}/{place}", remedy=_NOT_THERE)
     for prefix, new in zip(journal.document.prefixes, found, strict=True):
         for name in removal_order(info.name for info in store.list(prefix)):
             store.delete(name)
@@ -191,4 +191,4 @@ def _remove(target: DatasetTarget, journal: HeldJournal) -> None:
         for info in list(target.store.list(REWRITTEN)):
             target.store.delete(info.name)
     except StoreDenied as error:
-        _log.warning("what lies below %s stays: %s", REWRITTEN, error)
+        _log.warning("the objects below %s stay: %s", REWRITTEN, error)

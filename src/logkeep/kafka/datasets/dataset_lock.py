@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from logkeep.errors import Locked
+from logkeep.kafka.datasets.bucket_journal import HeldJournal
 from logkeep.kafka.datasets.bucket_rewrite import exchanged_now, hold_journal
-from logkeep.kafka.datasets.held_journal import HeldJournal
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.dataset_version import FOLDER
 from logkeep.store.local.directory import opened_below, opened_root, os_errors_about
@@ -29,8 +29,8 @@ class HeldDataset:
 
 @contextmanager
 def lock_dataset(target: DatasetTarget) -> Iterator[HeldDataset]:
-    """Lock a dataset for one run. Raises Locked. The kernel releases the file lock of a dead process; the journal of a
-    dead run is taken over.
+    """Lock a dataset for one run. Raises Locked. The kernel releases the file lock of a dead process; the next run
+    acquires the journal of a dead one.
 
     What a killed run left in a bucket is completed or removed first, so plan only under the lock.
     """

@@ -180,7 +180,7 @@ def _compared(
 
 
 def slices_for(unit: DeletionUnit, more: int = 0) -> int:
-    """How many slices hold all archived records, and so many `more`."""
+    """How many slices hold all archived records and `more`."""
     records = sum(s.records for s in unit.segments) + more
     return max(1, -(-records * _SORTED_ROW_BYTES // unit.memory_bytes))
 
@@ -215,7 +215,7 @@ def _plain(batches: Iterator[BatchStretch]) -> Iterator[BatchStretch]:
 def key_rows(records: RecordColumns, there: Flags, seeds: tuple[int, int], wanted: Flags) -> Rows:
     hashes = np.empty((len(records), 2), np.uint64)
     if key_hashes(records.data, records.spans, np.uint64(seeds[0]), np.uint64(seeds[1]), hashes):
-        raise Damaged("a key does not lie in the bytes of its record")
+        raise Damaged("a key is not inside the bytes of its record")
     rows = np.empty(len(records), ROW)
     rows["hash"], rows["check"], rows["offset"] = hashes[:, 0], hashes[:, 1], records.offsets
     rows["kind"] = (

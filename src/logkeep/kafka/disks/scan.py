@@ -1,7 +1,7 @@
 """Reads one replica of a log from its disk: good batches, damage, leader epochs, open transactions.
 
 Everything before a damage counts. A batch with a valid header and a wrong CRC is skipped alone; after an invalid header
-the rest of the file cannot be read, and reading continues with the next file. What lies between two good batches
+the rest of the file cannot be read, and reading continues with the next file. What is between two good batches
 around a damage is lost, unless another replica has it.
 """
 

@@ -105,7 +105,7 @@ class ReplicaScan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gaps(self) -> tuple[Range, ...]:
-        """The lost ranges in order, each once: several damages may lie between the same two good batches."""
+        """The lost ranges in order, each once: several damages may be between the same two good batches."""
         return tuple(sorted({lost for d in self.damages if (lost := d.lost) is not None}))
 
     @property

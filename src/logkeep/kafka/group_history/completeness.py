@@ -10,7 +10,7 @@ If an offset has no record, the broker had cleaned it before a backup read the r
 - anything: the offset is below the log start, or in a gap. (The coordinator of share groups moves the log start past
   records that were replaced.)
 
-A time is complete if it lies in none of these intervals, and not after the cut.
+A time is complete if it is in none of these intervals, and not after the cut.
 """
 
 from bisect import bisect_right
@@ -75,7 +75,7 @@ class LogCompleteness:
         return at_ms <= self.until_ms and not any(at_ms in span for _, span in self.doubts)
 
     def sure(self, at_ms: int, record_offset: int) -> bool:
-        """Whether the record at this offset was its key's last one at a time: no doubt of that time lies after it."""
+        """Whether the record at this offset was its key's last one at a time: no doubt of that time is after it."""
         doubts = (hole for hole, span in self.doubts if at_ms in span)
         return at_ms <= self.until_ms and all(hole.end <= record_offset + 1 for hole in doubts)
 

@@ -1,4 +1,4 @@
-"""Which offsets of an archived log have no record, and where a time lies in it. Reads rows and batch indexes.
+"""Which offsets of an archived log have no record, and where a time is in it. Reads rows and batch indexes.
 
 A log is written with every offset. An offset without a record was cleaned before the archive read it, or lost. Rows of
 segments show which of them are without holes; of the others the index beside them is read. Times of batches need not

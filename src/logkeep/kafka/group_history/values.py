@@ -46,7 +46,7 @@ class HoleSpan(msgspec.Struct, frozen=True):
 
 
 class LogShape(msgspec.Struct, frozen=True, kw_only=True):
-    """Which offsets of the log are archived, and where a time lies in it."""
+    """Which offsets of the log are archived, and where a time is in it."""
 
     end: int
     """The end of the last batch with the time in question or an earlier one: what follows is later."""

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from logkeep.errors import UsageError
-from logkeep.kafka.importing.noted_files import noted_records
 from logkeep.kafka.importing.reader import DatasetGap, DatasetReader, PartitionReader, ReadNotes
+from logkeep.kafka.importing.writer_notes import noted_records
 from logkeep.kafka.record.dataset_document import DatasetLog, NotedLog
 from logkeep.kafka.scan.find import FoundRecord, FoundRecords, RecordQuestion, found_in, last_by_time
 from logkeep.kafka.scan.plan import no_topic

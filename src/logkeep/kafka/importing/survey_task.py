@@ -11,8 +11,8 @@ from logkeep.model.work import Progress
 def survey_partition(unit: DatasetSurveyUnit, progress: Progress) -> PartitionSurvey:
     """Read a partition. Raises what its reader raises for a dataset that cannot be used."""
     from logkeep.formats.datasets.binary_spans import numbers  # noqa: PLC0415 - pyarrow loads late
-    from logkeep.kafka.importing.noted_files import noted_records  # noqa: PLC0415
     from logkeep.kafka.importing.overlap import ArchivedOverlap  # noqa: PLC0415
+    from logkeep.kafka.importing.writer_notes import noted_records  # noqa: PLC0415
 
     reader, notes, note = unit.reader, ReadNotes(), unit.note
     overlap = ArchivedOverlap(unit.archived) if unit.archived is not None else None

@@ -118,7 +118,7 @@ class V1SegmentReader:
             at, shifts = at + shift, shifts + 1
 
     def _note_unfit(self, entries: Longs, at: int, last: tuple[int, int], notes: ReadNotes) -> None:
-        """Entries that do not fit. Those that only lie after the end of the file were records, which are lost."""
+        """Entries that do not fit. Those that are only after the end of the file were records, which are lost."""
         notes.add(INDEX_UNFIT, 1, f"{self.index}, byte {at}")
         if beyond := int(k.fitting_entries(entries, _ANY_SIZE, *last)):
             reason = f"{self.records} ends before records that its index lists"

@@ -60,7 +60,7 @@ class LogPosition:
     offset: int
     last_epoch: int = -1
     last_end: int = -1
-    """The end of our last batch, which has that epoch; -1 means `offset`. Compaction may have removed what lies between
+    """The end of our last batch, which has that epoch; -1 means `offset`. Compaction may have removed what is between
     the two, perhaps of later epochs."""
 
     @property

@@ -129,6 +129,6 @@ def _findings(result: LogWritten) -> list[Finding]:
         )
         found.append(Finding(code="transactions-aborted", severity=Severity.NOTE, where=where, what=what))
     if result.cut_batch:
-        what = "its end lies inside a batch, which was rewritten without its later records"
+        what = "its end is inside a batch, which was rewritten without its later records"
         found.append(Finding(code="batch-cut", severity=Severity.NOTE, where=where, what=what))
     return found

@@ -147,7 +147,7 @@ class LogWritten(msgspec.Struct, frozen=True, kw_only=True):
     markers: int = 0
     """Transactions that were open at the end; each is aborted by an added marker."""
     cut_batch: bool = False
-    """Whether the end lay inside a batch, which was rewritten without its later records."""
+    """Whether the end was inside a batch, which was rewritten without its later records."""
     emptied: int = 0
     """Offsets at the end that an empty batch covers, because compaction had left no batch there."""
     again: bool = False

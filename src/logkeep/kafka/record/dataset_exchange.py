@@ -67,7 +67,7 @@ def read_journal(store: Store) -> tuple[ExchangeDocument, ObjectInfo] | None:
         journal = msgspec.json.decode(data, type=ExchangeDocument)
         _check(journal)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, UnsafeName) as error:
-        remedy = f"look at the names below {REWRITTEN}; remove the document if no topic is being exchanged"
+        remedy = f"check the names below {REWRITTEN}; remove the document if no topic is being exchanged"
         raise Damaged(f"it is no journal of an exchange ({error})", subject=JOURNAL, remedy=remedy) from error
     return journal, info
 

@@ -90,7 +90,7 @@ class PartitionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     last_epoch: int
     """Leader epoch of the last archived batch; -1 if nothing is archived."""
     last_end: int = -1
-    """The end of that batch: before `end` if compaction removed what lies between; -1 if it is not known."""
+    """The end of that batch: before `end` if compaction removed what is between; -1 if it is not known."""
     unproven_from: int = -1
     """Records from here on came from a dead broker's disk, above every known high watermark; -1: none did."""
     traits: LogTraits | None = None

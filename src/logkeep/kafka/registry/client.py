@@ -170,7 +170,7 @@ def _reason(error: Exception) -> str:
 
 def _refuse(answer: RegistryAnswer, *, known: bool) -> None:
     if answer.status == http.client.UNAUTHORIZED:
-        what = "refuses these credentials" if known else "wants credentials"
+        what = "refuses these credentials" if known else "requires credentials"
         remedy = "check basic.auth.user.info or bearer.auth.token in the file of --registry-config"
         raise AuthenticationFailed(f"the registry {what} (401)", subject=answer.request, remedy=remedy)
     if answer.status == http.client.FORBIDDEN:

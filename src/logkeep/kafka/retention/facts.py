@@ -91,7 +91,7 @@ def _rows_in(table: SegmentTable) -> Iterator[tuple[LogName, ArchivedRow]]:
 def _newer_bytes(
     reader: PartReader, parts: Collection[PartRef], cuts: Mapping[LogName, Range], spans: Mapping[LogName, Range]
 ) -> dict[LogName, int]:
-    """For logs that could be trimmed: the bytes of rows that lie completely in the newest good backup."""
+    """For logs that could be trimmed: the bytes of rows that are completely in the newest good backup."""
     partitions, found = {partition_id(log) for log in spans}, dict[LogName, int]()
     wanted = {log: cut for log, cut in cuts.items() if partition_id(log) in partitions}
     for ref in parts:

@@ -104,6 +104,6 @@ class _SizesAbove:
                 self._totals.append(total)
 
     def from_offset(self, offset: int) -> int:
-        """The bytes of segments that lie completely at or above this offset."""
+        """The bytes of segments that are completely at or above this offset."""
         at = bisect_left(self._starts, -offset + 1) - 1
         return self._totals[at] if at >= 0 else 0

@@ -4,7 +4,7 @@ A log continues where the last backup of the same topic ended, if the leader epo
 both have show that it is the same log; otherwise it starts a new history. A disk that has less than the archive adds
 nothing, and the archive keeps what it has: the dead broker may have lagged behind.
 
-Proven is what lies below the highest high watermark that any broker had stored, what online backups have archived, and
+Proven is what is below the highest high watermark that any broker had stored, what online backups have archived, and
 the whole log where the metadata log shows only one replica, because its leader's records are committed. Later records
 are archived and marked as unproven.
 """

@@ -36,7 +36,7 @@ def needed_rows(index: BatchIndex, start: int, end: int, since_ms: int | None, u
 def read_together(index: BatchIndex, rows: Longs, near_bytes: int = NEAR_BYTES) -> Iterator[Longs]:
     """The same batch numbers, in groups of which each is one read.
 
-    In a packed log a group is what lies in one frame: a frame is unpacked as a whole.
+    In a packed log a group is what is in one frame: a frame is unpacked as a whole.
     """
     if not len(rows):
         return

@@ -1,6 +1,6 @@
 """Finds out how the transactions of a scanned range ended, without reading the whole log.
 
-A transactional batch ends with the next marker of its producer after it: what lies before does not matter. Indexes say
+A transactional batch ends with the next marker of its producer after it: what is before it does not matter. Indexes say
 where control batches are; only the markers that follow a batch of the range are read. A batch without a marker before
 the cut belongs to an open transaction, which was never committed.
 """

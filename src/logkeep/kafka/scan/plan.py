@@ -148,7 +148,7 @@ def narrowed(wanted: ScanRange) -> ScanRange:
 
 
 def split(ranges: Sequence[ScanRange], parts: int) -> tuple[ScanRange, ...]:
-    """The same records in at least so many ranges where there are enough offsets, of about equal size in bytes."""
+    """The same records in at least `parts` ranges where there are enough offsets, of about equal size in bytes."""
     whole = sum(each.size_bytes for each in ranges)
     target = max(-(-whole // max(parts, 1)), 1)
     return tuple(piece for each in ranges for piece in _pieces(each, target))

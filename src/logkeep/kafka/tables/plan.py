@@ -124,8 +124,8 @@ def without_older(wanted: ScanRange) -> ScanRange | None:
 
 
 def bundles(ranges: Sequence[ScanRange], min_partitions: int) -> list[tuple[ScanRange, ...]]:
-    """The ranges in at least so many units, if there are enough offsets: large ranges are split, small ones joined.
-    Pure."""
+    """The ranges in at least `min_partitions` units, if there are enough offsets: large ranges are split, small ones
+    joined. Pure."""
     total = sum(each.size_bytes for each in ranges)
     pieces = split(ranges, max(min_partitions, -(-total // _UNIT_BYTES)))
     found: list[list[ScanRange]] = []

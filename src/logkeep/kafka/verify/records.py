@@ -118,7 +118,7 @@ def covered_segments(
     segments: Iterator[Segment],
     burials: Mapping[LogName, Sequence[Burial]] | None = None,
 ) -> Iterator[SegmentRange]:
-    """Every segment with the offsets of it that lie inside the cut, in order of log and offset."""
+    """Every segment with the offsets of it that are inside the cut, in order of log and offset."""
     refs = {log: tuple(b.object for b in some) for log, some in (burials or {}).items()}
     cuts = {c.log: Range(c.start, c.end) for c in manifest.cut}
     for segment in segments:

@@ -1,6 +1,6 @@
 """The role of instances that follow one source together: one is active, the others wait.
 
-The active instance renews its role. Another one takes it over when it is released, when its process is known to be
+The active instance renews its role. Another one acquires it when it is released, when its process is known to be
 dead, or when it was not renewed for its lifetime and a third of it, by the monotonic clock of the one that waits: wrong
 clocks of hosts do not matter. An instance that could not renew in time loses its role by its own clock, also after it
 was stopped for a while. The role only says which instance works. The lease of the source and the commit chain protect

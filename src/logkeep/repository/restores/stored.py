@@ -130,7 +130,7 @@ class StoredRestore:
         return note_resumed(self.state, self.id, self.clock, self.tokens).number
 
     def refuse_beside_another_run(self) -> None:
-        """Refuse to report a failure that another run may have caused: two that resume at the same moment both go on.
+        """Refuse to report a failure that another run may have caused: two that resume at the same time both continue.
 
         Raises Locked if another run has restored all records, or another process on this host works on the restore.
         """

@@ -58,7 +58,7 @@ def _read_ahead(pieces: Iterator[memoryview]) -> Iterator[memoryview]:
 class LogPieces:
     """Walks a log that is read in pieces. All offsets are greater than `after`.
 
-    Only a batch that lies in two pieces is copied into one buffer; all others stay in theirs.
+    Only a batch that two pieces share is copied into one buffer; all others stay in theirs.
     """
 
     def __init__(self, after: int = -1) -> None:
@@ -92,8 +92,10 @@ class LogPieces:
         return [(buffer, batches)]
 
     def put_back(self, most: int) -> int:
-        """Drop the unfinished batch at the end of the last piece, if it has at most so many bytes. Returns how many
-        bytes were dropped: the next piece has to contain them again."""
+        """Drop the unfinished batch at the end of the last piece, if it has at most `most` bytes.
+
+        Returns how many bytes were dropped: the next piece has to contain them again.
+        """
         size = len(self._rest)
         if size > most:
             return 0

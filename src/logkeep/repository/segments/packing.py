@@ -32,7 +32,7 @@ class BatchFrames:
         return np.array(self._frames, FRAME)
 
     def pack(self, data: memoryview, batches: Batches) -> Iterator[memoryview | bytes]:
-        """The frames that end within these batches, which lie back to back in `data`."""
+        """The frames that end within these batches, which follow each other directly in `data`."""
         first = 0
         for end in borders(len(self._held), batches.sizes.tolist()):
             ending = batches[first:end]

@@ -55,7 +55,7 @@ class SegmentWriter:
         self.segments: list[Segment] = []
 
     def write(self, data: memoryview, batches: Batches) -> int:
-        """Append whole batches that lie back to back in `data`; returns their bytes. Raises SourceDamaged."""
+        """Append whole batches that follow each other directly in `data`; returns their bytes. Raises SourceDamaged."""
         broken = first_broken(data, batches)
         if broken is not None:
             offset = int(batches.base_offsets[broken])

@@ -44,7 +44,7 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
 
 
 def read_exactly(descriptor: int, start: int, length: int, name: str) -> bytes:
-    """Exactly so many bytes from `start`. Raises Damaged for a file that ends early: objects do not change, so another
+    """Exactly `length` bytes from `start`. Raises Damaged for a file that ends early: objects do not change, so another
     program has truncated it."""
     chunks: list[bytes] = []
     end = start + length

@@ -153,7 +153,7 @@ def _preallocate(descriptor: int, size_bytes: int) -> None:
 
 
 def _behind(pieces: list[memoryview], written: int) -> list[memoryview]:
-    """What is left when so many bytes are gone."""
+    """What is left when `written` bytes are gone."""
     left = []
     for piece in pieces:
         gone = min(written, len(piece))

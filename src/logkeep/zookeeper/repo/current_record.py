@@ -65,7 +65,7 @@ def with_repairs(record: EnsembleRecord, rows: Iterable[Segment]) -> EnsembleRec
     """The record with the objects that replaced damaged ones. Pure.
 
     A snapshot that no row serves could not be repaired, and is left out; so is a log of which everything is lost. A log
-    that lies in a larger object stays as it is: it was merged with others, not repaired.
+    that is part of a larger object stays as it is: it was merged with others, not repaired.
     """
     found = list(rows)
     held, named = {row.token for row in found}, tokens_of(record)

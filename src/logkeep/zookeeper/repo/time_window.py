@@ -78,7 +78,7 @@ def first_since(base: ArchiveView | None) -> Callable[[ArchivedLog, int], int]:
 def with_whole_objects(
     base: ArchiveView | None, logs: Sequence[ArchivedLog], chosen: Sequence[ArchivedLog]
 ) -> list[ArchivedLog]:
-    """The chosen pieces, with every piece that lies before one of them in the same object."""
+    """The chosen pieces, with every piece before one of them in the same object."""
     if base is None or not base.within:
         return list(chosen)
     needed = {base.rows[log.token].token for log in chosen if log.token in base.within}

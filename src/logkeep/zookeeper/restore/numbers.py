@@ -1,6 +1,6 @@
 """The zxid and the epoch of restored data, and the numbers that a rollback makes servers use a second time.
 
-A standalone server counts on from the zxid in the name of its newest snapshot. That name lies above every zxid of the
+A standalone server counts on from the zxid in the name of its newest snapshot. That name is above every zxid of the
 replaced data and above every later zxid of the backup. So no known zxid is used twice, and no client has seen a later
 zxid than its server.
 

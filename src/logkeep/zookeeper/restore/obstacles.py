@@ -64,7 +64,7 @@ def logs_elsewhere(place: ServerDirectories, held: TargetContents, separate_logs
 
 
 def unchecked_log_dirs(targets: Iterable[tuple[ServerDirectories, TargetContents]]) -> Iterator[str]:
-    """An empty directory does not show whether the logs of its server lie in another directory."""
+    """An empty directory does not show whether the logs of its server are in another directory."""
     for place, held in targets:
         if held.empty and not place.log_dir_named:
             yield f"no log directory was named for {place.data_dir}: logs in a dataLogDir would be replayed"

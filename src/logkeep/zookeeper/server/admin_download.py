@@ -134,7 +134,7 @@ def store(answer: http.client.HTTPResponse, path: Path, limits: DownloadLimits, 
 
 
 def _copy(answer: http.client.HTTPResponse, path: Path, limits: DownloadLimits, subject: str) -> int:
-    """Reads into a block of its own: asked for bytes, the library would believe a chunk's size of -1 and read on."""
+    """Reads into a block of its own: asked for bytes, the library would accept a chunk's size of -1 and read on."""
     with _disk(path):
         file = path.open("wb", buffering=0)
     block, stored = memoryview(bytearray(_BLOCK_BYTES)), 0

@@ -1,4 +1,4 @@
-"""kazoo's connection with a limit for replies: kazoo itself believes any length that a server sends.
+"""kazoo's connection with a limit for replies: kazoo itself accepts any length that a server sends.
 
 Until the session is open nothing is accepted but small replies. Later a reply may be as large as the caller says; a
 longer one ends the connection, and `refused` says so. Memory grows with the bytes that arrive.

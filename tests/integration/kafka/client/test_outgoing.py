@@ -13,7 +13,7 @@ from confluent_kafka import Message
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.kafka.batches import BatchStretch, walk
 from logkeep.formats.kafka.record_view import View
-from logkeep.formats.kafka.restore.outgoing import OffsetHole, Outgoing, outgoing, stamp
+from logkeep.formats.kafka.restore.send_batches import OffsetHole, Outgoing, outgoing, stamp
 from logkeep.formats.kafka.restore.synthetic_batches import MOST_RECORDS, filler_batches
 from logkeep.kafka.client.cluster import Cluster
 from tests.support.kafka.client_readers import messages

@@ -11,8 +11,8 @@ from logkeep.formats.kafka import encode_kernels
 from logkeep.formats.kafka.batches import CODECS, HEADER_BYTES, walk
 from logkeep.formats.kafka.compression import pack
 from logkeep.formats.kafka.encode import Encoded, encode
+from logkeep.formats.kafka.producer_stamp import Outgoing, stamp
 from logkeep.formats.kafka.records import RecordColumns, decode
-from logkeep.formats.kafka.stamping import Outgoing, stamp
 from tests.support.kafka.slow_batches import Source, read_sent, unpacked
 from tests.support.kafka.slow_records import Slow
 

@@ -12,9 +12,9 @@ from logkeep.errors import Damaged, Locked, TargetUnsafe
 from logkeep.kafka.dataset_upkeep.dataset import open_existing
 from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.dataset_upkeep.verify import missing_records
+from logkeep.kafka.datasets.bucket_journal import TAKEN_OVER_AFTER_S
 from logkeep.kafka.datasets.bucket_rewrite import hold_journal, removal_order
 from logkeep.kafka.datasets.documents import read_document
-from logkeep.kafka.datasets.held_journal import TAKEN_OVER_AFTER_S
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.recognise import open_dataset
 from logkeep.kafka.record.dataset_document import DatasetLog
@@ -279,7 +279,7 @@ def _overtaken(bucket: Bucket, act: Callable[[], None], operation: str, part: st
 def _clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds since boot, as the test sets them."""
     now_s = [1000.0]
-    monkeypatch.setattr("logkeep.kafka.datasets.held_journal._since_boot_s", lambda: now_s[0])
+    monkeypatch.setattr("logkeep.kafka.datasets.bucket_journal._since_boot_s", lambda: now_s[0])
     return now_s
 
 
@@ -386,7 +386,7 @@ def test_new_topics_that_are_not_whole_leave_the_old_ones(left: int) -> None:
     assert found[0].objects == len(new) == 4
     for name in new[left:]:
         bucket.store.delete(name)
-    with pytest.raises(Damaged, match="is not there") as error:
+    with pytest.raises(Damaged, match="are missing") as error:
         bucket.exports().run(before())
     assert "bring the objects back" in error.value.remedy
     assert bucket.of_other_tools() == old

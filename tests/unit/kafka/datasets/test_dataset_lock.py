@@ -16,12 +16,12 @@ from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments
 from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.dataset_upkeep.segments import segments_of
 from logkeep.kafka.dataset_upkeep.verify import missing_records
-from logkeep.kafka.datasets import held_journal
+from logkeep.kafka.datasets import bucket_journal
+from logkeep.kafka.datasets.bucket_journal import CLOCK, TAKEN_OVER_AFTER_S, HeldJournal
 from logkeep.kafka.datasets.dataset_lock import lock_dataset
 from logkeep.kafka.datasets.documents import read_document
 from logkeep.kafka.datasets.follow import retry_cures
 from logkeep.kafka.datasets.formats import DatasetOptions
-from logkeep.kafka.datasets.held_journal import CLOCK, TAKEN_OVER_AFTER_S, HeldJournal
 from logkeep.kafka.datasets.kafka_backup_v1 import KafkaBackupV1
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.values import LogToExport, ReadCounts
@@ -66,7 +66,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Elsewhere:
     @contextmanager
     def inside() -> Iterator[None]:
         with monkeypatch.context() as patched:
-            for module in ("bucket_rewrite", "held_journal"):
+            for module in ("bucket_rewrite", "bucket_journal"):
                 patched.setattr(
                     f"logkeep.kafka.datasets.{module}.this_process",
                     lambda run: msgspec.structs.replace(this_process(run), host="elsewhere"),
@@ -80,7 +80,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Elsewhere:
 def now_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds since boot, as the test sets them."""
     now_s = [1000.0]
-    monkeypatch.setattr("logkeep.kafka.datasets.held_journal._since_boot_s", lambda: now_s[0])
+    monkeypatch.setattr("logkeep.kafka.datasets.bucket_journal._since_boot_s", lambda: now_s[0])
     return now_s
 
 
@@ -272,8 +272,8 @@ def test_no_attempt_of_a_change_after_another_run_took_over(operation: str, now_
 
 def test_the_age_of_a_run_that_is_taken_over_is_longer_than_its_last_step() -> None:
     assert TAKEN_OVER_AFTER_S == 7 * 60, "the guide says so"
-    assert TAKEN_OVER_AFTER_S > held_journal._CHECKED_S + 2 * LONGEST_REQUEST_S
-    assert held_journal._CHECKED_S > held_journal._RENEWED_EVERY_S
+    assert TAKEN_OVER_AFTER_S > bucket_journal._CHECKED_S + 2 * LONGEST_REQUEST_S
+    assert bucket_journal._CHECKED_S > bucket_journal._RENEWED_EVERY_S
 
 
 @pytest.mark.parametrize("operation", ["delete", "copy_new"])

@@ -205,7 +205,7 @@ def test_credentials_come_from_the_file_and_go_into_one_header(tmp_path: Path) -
                 probe(settings)
             for said in (str(failed.value), failed.value.remedy, repr(settings)):
                 assert "4711" not in said
-        with pytest.raises(AuthenticationFailed, match="wants credentials"):
+        with pytest.raises(AuthenticationFailed, match="requires credentials"):
             probe(settings_of(registry.url))
     basic = "Basic " + base64.b64encode(SECRET.encode()).decode()
     assert seen == [basic, "Bearer token-4711", None]

@@ -145,7 +145,7 @@ def backup(run: Run, name: str) -> ApplicationBackupReport:
             timeout=run[APP_TIMEOUT],
             on_failover="retake" if run[ON_FAILOVER] == "retake" else "fail",
         )
-        goes_on = "the application goes on with a backup that it has begun: `logkeep app status` shows how it ends"
+        goes_on = "the application continues a backup that has begun: `logkeep app status` shows how it ends"
         with running_application(run, name) as port, after_a_signal(goes_on):
             steps = take(place, port, options, run.clock, run.token, learn=known.append)
             taken = run_steps(steps, threading.Event().wait)

@@ -405,7 +405,7 @@ GENERATIONS_NEW = Declaration(
 )
 
 GENERATIONS_CANCEL = Declaration(
-    """End catch-ups of compacted topics: the active copies go on as they are.
+    """End catch-ups of compacted topics: the active copies stay in use.
 
     What was copied of them becomes garbage, which `prune` deletes. No backup changes. With
     --compacted-log-backup-length-days the next run begins another one where the active copy is too old.

@@ -77,7 +77,7 @@ def _target(run: Run, stack: ExitStack) -> tuple[ClientSettings, bool]:
 
 def _restore_options(run: Run, *, alone: bool) -> KafkaRestoreOptions:
     asked = run[OFFSETS]
-    wishes = PlanOptions(
+    plan_options = PlanOptions(
         offsets=None if asked == "auto" else Offsets(asked),
         parts=("data", "configs"),
         keep_all=True,
@@ -85,7 +85,7 @@ def _restore_options(run: Run, *, alone: bool) -> KafkaRestoreOptions:
     )
     renames = () if alone else (f"s/^/{SCRATCH}{run.token()[:8]}-/",)
     choice = RestoreSelection(run[TOPICS], run[EXCLUDE], renames, configured=not run.settings.typed(TOPICS))
-    return KafkaRestoreOptions(choice, wishes, run[LIMIT_PRODUCE])
+    return KafkaRestoreOptions(choice, plan_options, run[LIMIT_PRODUCE])
 
 
 def _clean_up(task: KafkaRestore, done: KafkaRestoreDone) -> tuple[Finding, ...]:

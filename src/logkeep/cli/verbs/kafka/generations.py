@@ -158,7 +158,7 @@ class CancelledGenerationsReport(msgspec.Struct, frozen=True, kw_only=True):
 def _cancelled_text(report: CancelledGenerationsReport, look: TerminalStyle) -> str:
     done = "would be cancelled" if report.dry_run else "cancelled"
     lines = [f"{each.topic}: generation {each.number} {done}" for each in report.generations]
-    return "\n".join(map(look.text, [*lines, "the active generation goes on; `prune` deletes what was copied"]))
+    return "\n".join(map(look.text, [*lines, "the active generation stays in use; `prune` deletes what was copied"]))
 
 
 @verb(GENERATIONS_CANCEL, report=CancelledGenerationsReport, text=_cancelled_text)

@@ -332,7 +332,7 @@ def _restore_options(run: Run) -> KafkaRestoreOptions:
             remedy="give one with --until-time or --until-offset, or leave --transactions out",
         )
     asked = run[OFFSETS]
-    wishes = PlanOptions(
+    plan_options = PlanOptions(
         offsets=None if asked == "auto" else Offsets(asked),
         isolation=RestoreIsolation(run[ISOLATION]),
         parts=tuple(part for part in PARTS if part in parts),
@@ -349,7 +349,7 @@ def _restore_options(run: Run) -> KafkaRestoreOptions:
         run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET], run[REPARTITION],
         configured=not run.settings.typed(TOPICS),
     )  # fmt: skip
-    return KafkaRestoreOptions(choice, wishes, run[LIMIT_PRODUCE])
+    return KafkaRestoreOptions(choice, plan_options, run[LIMIT_PRODUCE])
 
 
 def _confirm_plan(run: Run, prepared: PreparedKafkaRestore) -> None:

@@ -10,7 +10,7 @@ LIST = Declaration(
     """List the backups that Zeebe stored, with the state of each.
 
     Reads manifests only. The state is the one that Zeebe reports: that of the best copy of each partition, together.
-    Zeebe never looks at stored files again, so `completed` says nothing about them: `zeebe verify` does.
+    Zeebe never reads stored files again, so `completed` says nothing about them: `zeebe verify` does.
     """,
     options=(ZEEBE_STORE, ALL, RETRY_FOR),
     exits=(2, 10, *STORE_EXITS),

@@ -1,7 +1,7 @@
 """The jars that servers are started from, pinned by SHA-256.
 
 `jars.lock` has a line for each jar: the coordinates that were resolved together (joined by commas), the file's name and
-the SHA-256 of its content. `make lock` writes it. The jars that PySpark brings along have the coordinates
+the SHA-256 of its content. `make lock` writes it. The jars that PySpark contains have the coordinates
 `pyspark:VERSION`; only those that servers need are listed.
 """
 

@@ -51,7 +51,7 @@ def spark_jars(*patterns: str) -> list[Path]:
 
 
 def resolve_jars(coordinates: Sequence[str], cache: Path, environ: Mapping[str, str] | None = None) -> list[Path]:
-    """All jars that `coordinates` (`group:artifact:version`) need, without those that Spark brings along.
+    """All jars that `coordinates` (`group:artifact:version`) need, without those that Spark contains.
 
     Raises JarsUntrusted if they are not the pinned ones, and ConfigError if others can change the cache directory.
     """

@@ -7,8 +7,8 @@ it is, and is not copied. Sizes are those of the records before compression, for
 
 So batches depend on their sequence and the rule alone: not on the parts in which they arrive, and not on what a
 compressor makes of them. Consumers see the same records, with the same offsets and times: producer, epoch and
-transaction of archived batches are not sent anyway (`stamping`), and append times were encoded before (`outgoing`).
-A batch whose records cannot be read is not merged.
+transaction of archived batches are not sent anyway (`producer_stamp`), and append times were encoded before
+(`send_batches`). A batch whose records cannot be read is not merged.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,8 +24,8 @@ from logkeep.formats.kafka.encode import encode
 from logkeep.formats.kafka.encode_kernels import gather
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
 from logkeep.formats.kafka.restore.merge_kernels import begin_groups
-from logkeep.formats.kafka.restore.outgoing import OffsetHole, Outgoing, merged_runs
 from logkeep.formats.kafka.restore.record_bodies import RecordBodies, joined
+from logkeep.formats.kafka.restore.send_batches import OffsetHole, Outgoing, merged_runs
 
 CHUNK_BYTES = 1 << 20
 """Batches are collected up to this size before they are merged: small archived objects hold few of them."""

@@ -12,9 +12,9 @@ import numpy as np
 from logkeep.formats.kafka.batches import Longs
 from logkeep.formats.kafka.encode import encode
 from logkeep.formats.kafka.encode_kernels import MOST_BEFORE_BODY
+from logkeep.formats.kafka.producer_stamp import Outgoing
 from logkeep.formats.kafka.records import RecordColumns
 from logkeep.formats.kafka.restore.record_bodies import RecordBodies, joined
-from logkeep.formats.kafka.stamping import Outgoing
 
 BATCH_BYTES = 128 << 10
 """Size before compression. Any broker accepts more."""

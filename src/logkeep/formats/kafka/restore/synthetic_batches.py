@@ -31,8 +31,8 @@ from logkeep.formats.kafka.batches import (
 from logkeep.formats.kafka.buried_offsets import BuriedOffsets
 from logkeep.formats.kafka.compression import Unreadable, pack, sections
 from logkeep.formats.kafka.encode import encode
+from logkeep.formats.kafka.producer_stamp import Outgoing
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
-from logkeep.formats.kafka.stamping import Outgoing
 
 _CHECKED = struct.Struct(">hiqqqhii")
 """Attributes, last offset delta, base and largest time, producer, its epoch, sequence, records."""

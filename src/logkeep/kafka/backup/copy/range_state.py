@@ -131,7 +131,7 @@ class RangeCopy:
     def judge(self, verdict: OffsetVerdict) -> bool:
         """Apply the verdict on a refused offset; returns whether to continue. A new history ends the range.
 
-        After retention the log start may lie beyond `hi`, and still inside a batch of this range: only after one more
+        After retention the log start may be beyond `hi`, and still inside a batch of this range: only after one more
         fetch is it known how much is lost.
         """
         if verdict.cause.new_history:

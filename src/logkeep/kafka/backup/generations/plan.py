@@ -173,7 +173,7 @@ def left_to_copy(caught: CaughtUp, facts: Facts, share_bytes: int) -> Plan:
 
 
 def one_share(plan: Plan, share_bytes: int) -> Plan:
-    """The largest units up to about so many bytes, and at least one. So a log that is far behind does not wait while
+    """The largest units up to about `share_bytes`, and at least one. So a log that is far behind does not wait while
     others grow."""
     taken, total = list[PlannedUnit](), 0
     for unit in sorted(plan.units, key=lambda unit: -unit.size_bytes):

@@ -106,7 +106,7 @@ class OpenClusterRecords:
 
 
 def dense_offsets(batches: Batches, start: int, end: int) -> int:
-    """How many offsets of `[start, end)` lie in batches that have a record, or a marker, at each of their offsets."""
+    """How many offsets of `[start, end)` are in batches that have a record, or a marker, at each of their offsets."""
     firsts, lasts = batches.base_offsets, batches.last_offsets
     whole = batches.headers["records"] == lasts - firsts + 1
     within = np.minimum(lasts + 1, end) - np.maximum(firsts, start)

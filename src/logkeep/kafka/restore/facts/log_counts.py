@@ -3,7 +3,7 @@
 `rows_of` selects the batches of a range. Batches that cross a border are counted up to it, which needs their offsets.
 Where records are left out because of their time, an index shows which batches have some, not how many: then records,
 missing offsets and holes are upper bounds.
-`Tally` adds up the segments and remembers the last offset, because a hole may lie between segments.
+`Tally` adds up the segments and remembers the last offset, because a hole may be between segments.
 """
 
 from collections.abc import Callable

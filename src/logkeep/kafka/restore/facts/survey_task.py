@@ -51,11 +51,11 @@ class Cut(StrEnum):
     NONE = "none"
     """The user asked for no end."""
     MADE = "made"
-    """It lies inside the log."""
+    """It is inside the log."""
     BEHIND = "behind"
-    """It lies at or after the end of the backup: the whole log is restored."""
+    """It is at or after the end of the backup: the whole log is restored."""
     BEFORE = "before"
-    """It lies before the first record: nothing is restored. With `by_record`: no batch header, and none of the first
+    """It is before the first record: nothing is restored. With `by_record`: no batch header, and none of the first
     batches, shows a record before it."""
 
 

@@ -70,7 +70,7 @@ class RestoreSelection:
     repartition: tuple[str, ...] = ()
     """`TOPIC=N`: that topic gets N partitions, its records spread by their keys."""
     settled: bool = False
-    """Whether a transaction counts as it ended in the archive, even if its marker lies after the chosen end."""
+    """Whether a transaction counts as it ended in the archive, even if its marker is after the chosen end."""
     configured: bool = False
     """Whether `include` comes from a configuration for several backups: then a pattern may match no topic."""
 

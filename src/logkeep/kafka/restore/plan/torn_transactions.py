@@ -23,7 +23,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
 
 LONGEST_MS = 15 * 60_000
-"""The default of transaction.max.timeout.ms: a longer pause of a producer always lies between two transactions."""
+"""The default of transaction.max.timeout.ms: a longer pause of a producer is always between two transactions."""
 TOGETHER_MS = 1_000
 """Within this time the markers of one transaction are written for certain, unless a broker is slow."""
 CLEAR_MS = 50
@@ -224,7 +224,7 @@ def _left_out(each: TornTransactions) -> Finding:
         code="transaction-left-out",
         severity=Severity.NOTE if each.certain else Severity.WARNING,
         where=f"producer {each.producer_id}",
-        what=f"{_count(each)}, {doubt}torn by the cut, left out of {join_names(each.restored)}; the rest lies beyond "
+        what=f"{_count(each)}, {doubt}torn by the cut, left out of {join_names(each.restored)}; the rest is beyond "
         f"the cut of {join_names(each.missing)}",
     )
 

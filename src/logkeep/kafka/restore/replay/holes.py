@@ -9,7 +9,7 @@ aborts their open transactions; this is repeated after any failure.
 from dataclasses import dataclass
 
 from logkeep.errors import ClusterNotReady
-from logkeep.formats.kafka.restore.outgoing import Outgoing, stamp
+from logkeep.formats.kafka.restore.send_batches import Outgoing, stamp
 from logkeep.formats.kafka.restore.synthetic_batches import filler_batches
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.producers import ProducerId, abort_transaction, add_partitions, begin_producer

@@ -8,7 +8,7 @@ from collections import deque
 from typing import NamedTuple
 
 from logkeep.errors import ClusterNotReady, Damaged, ObjectMissing
-from logkeep.formats.kafka.stamping import ReadyBatch
+from logkeep.formats.kafka.producer_stamp import ReadyBatch
 from logkeep.formats.run_map.runs import RunMap, RunMapBuilder
 from logkeep.kafka.client.produce import Ack
 from logkeep.kafka.client.protocol import error_name

@@ -12,7 +12,7 @@ import numpy as np
 
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import Longs
-from logkeep.formats.kafka.restore.outgoing import OffsetHole, Outgoing, stamp
+from logkeep.formats.kafka.restore.send_batches import OffsetHole, Outgoing, stamp
 from logkeep.formats.kafka.restore.synthetic_batches import filler_batches
 from logkeep.kafka.restore.facts.units import Offsets, ReplayLog
 from logkeep.kafka.restore.replay.resume_point import StreamStep

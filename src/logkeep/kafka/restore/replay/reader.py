@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 
 from logkeep.formats.kafka.restore.merge_batches import merged
-from logkeep.formats.kafka.restore.outgoing import OffsetHole, Outgoing, outgoing
 from logkeep.formats.kafka.restore.regroup import regrouped
+from logkeep.formats.kafka.restore.send_batches import OffsetHole, Outgoing, outgoing
 from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.kafka.restore.facts.log_views import archived_batches, settled_of, share_of, view_of
 from logkeep.kafka.restore.facts.units import ReplayLog

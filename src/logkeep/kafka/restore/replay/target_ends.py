@@ -52,7 +52,7 @@ def _leader(metadata: ClusterMetadata, log: ReplayLog) -> int | Absent:
     if topic is None:
         return Absent("the topic does not exist")
     if topic.id.hex != log.topic_id:
-        # One broker's metadata may be outdated: only what stays so is believed.
+        # One broker's metadata may be outdated: only what stays so counts.
         return Absent("the topic was deleted and created again since this was planned")
     partition = metadata.find(log.key)
     if partition is None or partition.leader < 0:

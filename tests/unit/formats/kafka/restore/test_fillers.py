@@ -6,7 +6,7 @@ import pytest
 
 from logkeep.formats.kafka.batches import first_broken, walk
 from logkeep.formats.kafka.records import RecordColumns, decode
-from logkeep.formats.kafka.restore.outgoing import stamp
+from logkeep.formats.kafka.restore.send_batches import stamp
 from logkeep.formats.kafka.restore.synthetic_batches import MOST_RECORDS, filler_batches
 from tests.support.kafka.slow_batches import TRANSACTIONAL, read_sent, unpacked
 from tests.support.kafka.slow_records import Slow

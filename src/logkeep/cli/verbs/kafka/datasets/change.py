@@ -139,7 +139,7 @@ def _prune_text(report: DatasetPruneReport, look: TerminalStyle) -> str:
 @verb(PRUNE, report=DatasetPruneReport, text=_prune_text)
 def prune(run: Run, url: str) -> DatasetPruneReport:
     if (run[OLDER_THAN] is None) != _by_source(run):
-        raise UsageError("the limit is not clear", remedy="pass either --older-than 7d or --source-retention")
+        raise UsageError("exactly one limit is needed", remedy="pass either --older-than 7d or --source-retention")
     if not run.dry_run:
         settle_exchange(run, url)
     dataset = existing_dataset(run, url)

@@ -15,7 +15,7 @@ from logkeep.formats.kafka.batches import BatchStretch, first_broken, walk
 from logkeep.formats.kafka.encode_kernels import encode_groups, gather
 from logkeep.formats.kafka.record_kernels import decode_batches, header_spans
 from logkeep.formats.kafka.record_view import View, visible_records
-from logkeep.formats.kafka.restore.outgoing import OffsetHole, Outgoing, outgoing, stamp
+from logkeep.formats.kafka.restore.send_batches import OffsetHole, Outgoing, outgoing, stamp
 from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.formats.warm import warm
 from tests.support.kafka.slow_batches import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL, Source, read_sent

@@ -1,6 +1,6 @@
 """The journal of a dataset in a bucket as the lock of the run that owns it.
 
-A living run renews it. Another run takes it over if its owner is dead as seen from the same host, or has not renewed it
+A living run renews it. Another run acquires it if its owner is dead as seen from the same host, or has not renewed it
 for `TAKEN_OVER_AFTER_S` by the clock of the store; the first one then ends at its next step.
 """
 
@@ -40,7 +40,7 @@ check and its request, and continues after this time."""
 
 
 class HeldJournal:
-    """The journal while this run owns it. Every change raises Locked if another run has taken it over."""
+    """The journal while this run owns it. Every change raises Locked if another run has acquired it."""
 
     def __init__(self, store: Store, document: ExchangeDocument, info: ObjectInfo | None) -> None:
         """Take it: from nothing, or from the version that was read."""
@@ -58,7 +58,7 @@ class HeldJournal:
             self._put(document)
 
     def release(self) -> None:
-        """The next run may take it over at once."""
+        """The next run may acquire it at once."""
         self.write(msgspec.structs.replace(self.document, released=True))
 
     def renew(self) -> bool:
@@ -122,7 +122,7 @@ class HeldJournal:
         """An earlier change may have succeeded although no reply came."""
         found = read_journal(self.store)
         if found is None or found[0].owner != self.document.owner:
-            raise VersionMismatch("another run has taken it over", subject=JOURNAL)
+            raise VersionMismatch("another run has acquired the journal", subject=JOURNAL)
         self._version = found[1].version
 
 

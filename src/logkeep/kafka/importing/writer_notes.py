@@ -39,7 +39,7 @@ class NotedFiles:
             yield int(wanted[after == end][0]), int(end)
 
     def missing_at_start(self, first: int) -> int:
-        """How many offsets lie between the oldest file and the first record that is there; 0 if nothing is missing, or
+        """How many offsets are between the oldest file and the first record that is there; 0 if nothing is missing, or
         no record is there."""
         return max(first - self.first, 0) if len(self._starts) else 0
 

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from logkeep.formats.kafka.batches import APPEND_TIME, Batches, BatchStretch, Bytes, Longs
 from logkeep.formats.kafka.encode import encode
 from logkeep.formats.kafka.encode_kernels import gather
+from logkeep.formats.kafka.producer_stamp import Outgoing, stamp
 from logkeep.formats.kafka.record_view import Flags, View, chosen, readable
 from logkeep.formats.kafka.records import RecordColumns
-from logkeep.formats.kafka.stamping import Outgoing, stamp
 
 __all__ = ["OffsetHole", "Outgoing", "outgoing", "stamp"]
 
@@ -133,7 +133,7 @@ def _encoded(records: RecordColumns, view: View) -> _Pieces:
 
 
 def _groups(border_after: Flags) -> Longs:
-    """Rows `[first, after)` of what lies between borders."""
+    """Rows `[first, after)` of what is between borders."""
     borders = np.flatnonzero(border_after) + 1
     return np.column_stack((np.concatenate(([0], borders)), np.concatenate((borders, [len(border_after) + 1]))))
 
