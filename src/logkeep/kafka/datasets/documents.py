@@ -57,11 +57,19 @@ def begun_document(
             noted[each.log] = msgspec.structs.replace(named, pending=each.lost, starts=starts)
         else:
             noted[each.log] = msgspec.structs.replace(known, starts=())
+    new_topics = [t for t in facts.topics if t.name not in topics]
     return msgspec.structs.replace(
         old,
-        topics=tuple(sorted((*old.topics, *(t for t in facts.topics if t.name not in topics)), key=lambda t: t.name)),
+        topics=tuple(sorted((*old.topics, *new_topics), key=lambda t: t.name)),
         logs=tuple(noted[log] for log in sorted(noted)),
+        configs_known=_configs_known(old, {t.name for t in new_topics}, known=facts.configs_known),
     )
+
+
+def _configs_known(before: DatasetDocument, topics: Collection[str], *, known: bool) -> tuple[str, ...]:
+    """The topics of known configs, after these ones were taken from another source."""
+    kept = before.topics_of_known_configs.difference(topics)
+    return tuple(sorted(kept.union(topics if known else ())))
 
 
 def named_log(known: NotedLog | None, source: ExportableLog) -> NotedLog:
@@ -118,6 +126,7 @@ def joined_document(
         groups=_joined_groups(old.groups, facts.groups, {t.name for t in now}),
         acls=acls if acls is not None else old.acls,
         quotas=quotas or old.quotas,
+        configs_known=_configs_known(old, {t.name for t in now}, known=facts.configs_known),
     )
 
 
@@ -128,11 +137,13 @@ def with_topics(document: DatasetDocument | None, new: DatasetDocument, names: C
     topics = {t.name: t for t in document.topics} | {t.name: t for t in new.topics if t.name in names}
     logs = {log: note for log, note in document.noted.items() if log.topic not in names}
     logs |= {log: note for log, note in new.noted.items() if log.topic in names}
+    known = new.topics_of_known_configs.intersection(names)
     return msgspec.structs.replace(
         document,
         topics=tuple(topics[name] for name in sorted(topics)),
         logs=tuple(logs[log] for log in sorted(logs)),
         groups=_joined_groups(document.groups, new.groups, names),
+        configs_known=tuple(sorted(known.union(document.topics_of_known_configs.difference(names)))),
     )
 
 

@@ -80,10 +80,21 @@ class DatasetDocument(msgspec.Struct, frozen=True, kw_only=True, tag="logkeep-da
     groups: tuple[GroupRecord, ...] = ()
     acls: tuple[AclRecord, ...] | None = None
     quotas: tuple[QuotaRecord, ...] = ()
+    configs_known: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Topics of which all configs are known, those of the brokers too; absent in a document of an earlier release."""
 
     @property
     def noted(self) -> dict[DatasetLog, NotedLog]:
         return {each.log: each for each in self.logs}
+
+    @property
+    def topics_of_known_configs(self) -> frozenset[str]:
+        """In a document of an earlier release, topics whose logs were all read from a cluster: only then it noted the
+        time of a cut."""
+        if not isinstance(self.configs_known, msgspec.UnsetType):
+            return frozenset(self.configs_known)
+        others = {each.topic for each in self.logs if each.deletions is None or each.deletions.cut_ms <= 0}
+        return frozenset(each.topic for each in self.logs) - others
 
 
 def noted_in_both(before: DatasetDocument | None, after: DatasetDocument | None) -> DatasetDocument | None:

@@ -7,7 +7,7 @@ import pytest
 
 from logkeep.errors import FormatTooNew, TargetUnsafe, UsageError
 from logkeep.kafka.datasets.deletion_rule import judge_export
-from logkeep.kafka.datasets.documents import begun_document, joined_document, read_document
+from logkeep.kafka.datasets.documents import begun_document, joined_document, read_document, with_topics
 from logkeep.kafka.datasets.formats import DatasetEnd
 from logkeep.kafka.datasets.plan import (
     plan_export,
@@ -162,6 +162,39 @@ def test_commits_in_other_topics_are_left_out_and_none_is_there_twice() -> None:
     document = msgspec.structs.replace(document, groups=(doubled,))
     document = joined_document(document, WANTED, replace(facts(0, 9), groups=groups(6)), [note(8, 9)])
     assert [(c.topic, c.offset) for c in document.groups[0].commits] == [("other", 5), ("t", 6)]
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_whose_configs_are_known_follows_the_source_of_a_topic(again: bool) -> None:
+    """A salvage or an import does not know what is set on the brokers."""
+    cluster, import_ = (replace(facts(0, 9, live=live), configs_known=live) for live in (True, False))
+    log = planned(cluster, None)
+    begun = begun_document(None, WANTED, cluster, [log])
+    assert begun.topics_of_known_configs == {"t"}
+    assert begun_document(begun, WANTED, import_, [log]).topics_of_known_configs == {"t"}
+    done = joined_document(begun, WANTED, import_, [note(8, 9)])
+    assert done.topics_of_known_configs == frozenset()
+    other = msgspec.structs.replace(done, configs_known=("other",))
+    joined = joined_document(other, WANTED, cluster if again else import_, [note(8, 9)])
+    assert joined.topics_of_known_configs == ({"other", "t"} if again else {"other"})
+    assert with_topics(other, joined, {"t"}).topics_of_known_configs == joined.topics_of_known_configs
+    assert with_topics(joined, other, {"t"}).topics_of_known_configs == {"other"}
+
+
+def test_in_documents_of_earlier_releases_the_time_of_a_cut_shows_a_cluster() -> None:
+    logs = (
+        note(8, 9, deletions=_cut(5)),
+        NotedLog(topic="both", partition=0, history=ID, deletions=_cut(5)),
+        NotedLog(topic="both", partition=1, history=ID),
+        NotedLog(topic="unproven", partition=0, history=ID, deletions=_cut(0, unproven=(0, 9))),
+        NotedLog(topic="backup", partition=0, history=ID),
+    )
+    old = msgspec.structs.replace(WANTED, logs=logs)
+    encoded = msgspec.json.encode(old)
+    assert b"configs_known" not in encoded
+    assert msgspec.json.decode(encoded, type=DatasetDocument).topics_of_known_configs == {"t"}
+    none = msgspec.structs.replace(old, configs_known=())
+    assert msgspec.json.decode(msgspec.json.encode(none), type=DatasetDocument).topics_of_known_configs == frozenset()
 
 
 def _done(*, dense: bool = False, end_ms: int = 10 * DAY_MS) -> ExportedLog:
