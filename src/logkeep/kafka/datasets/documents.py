@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from logkeep.errors import Damaged, TargetUnsafe
+from logkeep.kafka.datasets.deletion_rule import times_at_begin
 from logkeep.kafka.datasets.formats import DatasetEnd
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, ExportedLog, LogToExport
@@ -42,7 +43,8 @@ def begun_document(
     rewritten: Collection[str] = (),
 ) -> DatasetDocument:
     """The document when a run begins: it names logs, histories and topics before the dataset has a record of them, and
-    lost offsets before it has a record after them.
+    lost offsets before it has a record after them. If the run is killed, the next one judges by these times whether
+    deletions are missing.
 
     Topics of --rewrite replace the old ones only at the end, perhaps before the document is written again. So the
     document does not note their files meanwhile.
@@ -54,7 +56,8 @@ def begun_document(
         if known is None or each.log.topic not in rewritten:
             named = named_log(known, each.source)
             starts = (*named.starts[:1], *(start for start in named.starts[1:] if start <= each.last))
-            noted[each.log] = msgspec.structs.replace(named, pending=each.lost, starts=starts)
+            times = times_at_begin(each, known, facts)
+            noted[each.log] = msgspec.structs.replace(named, pending=each.lost, starts=starts, deletions=times)
         else:
             noted[each.log] = msgspec.structs.replace(known, starts=())
     new_topics = [t for t in facts.topics if t.name not in topics]

@@ -226,6 +226,47 @@ def test_deletions_are_proven_by_time_or_because_no_offset_is_missing() -> None:
     assert why(_done(), None, shorter).startswith("0 ms passed since the first record was read, ")
 
 
+def judged(noted: NotedLog | None, last: int, done: ExportedLog | None = None) -> str:
+    source = facts(0, 20)
+    found = planned(source, last if last >= 0 else None, noted)
+    return judge_export(found, done, noted, source, TOPIC).why
+
+
+def test_the_time_of_the_last_cut_says_nothing_of_records_that_were_removed_since() -> None:
+    """A tombstone at 15 was in the lost file, and the cleaner has removed it since: the dataset keeps its key."""
+    a_minute_ago = note(19, 20, deletions=_cut(10 * DAY_MS - 60_000))
+    assert judged(a_minute_ago, 9, _done()).startswith("the dataset lost its records after offset 9; ")
+    assert judged(a_minute_ago, 9, _done(dense=True)) == ""
+    assert judged(a_minute_ago, -1, _done()) == "", "it holds no key"
+    source = facts(0, 20)
+    begun = begun_document(document_of(a_minute_ago), WANTED, source, [planned(source, 9, a_minute_ago)]).noted[LOG]
+    assert judged(begun, 15, _done(dense=True)) == "an earlier run left them unproven", "it was killed at 15"
+
+
+def test_what_a_killed_run_read_is_judged_by_the_next_one() -> None:
+    """It may have had holes, whatever the rest has."""
+    for dense in (False, True):
+        assert judged(note(4, 5, deletions=_cut(10 * DAY_MS - 60_000)), 15, _done(dense=dense)) == ""
+        assert judged(note(4, 5, deletions=_cut(8 * DAY_MS)), 15, _done(dense=dense)).startswith("172800000 ms passed")
+    assert judged(note(4, 5, deletions=_cut(8 * DAY_MS)), 19).startswith("172800000 ms passed"), "it read everything"
+    assert judged(note(4, 5, deletions=_cut(10 * DAY_MS - 60_000)), 19) == ""
+
+
+def test_a_first_copy_begins_with_the_run_that_was_killed() -> None:
+    first = replace(facts(0, 20), cut=ClockTime(8 * DAY_MS, ClockName.BROKER))
+    begun = begun_document(None, WANTED, first, [planned(first, None)]).noted[LOG]
+    assert judged(begun, 15, _done(dense=True)).startswith("172800000 ms passed since the last cut")
+    assert judged(begun, -1, _done()) == "", "it was killed before the first record"
+    source = facts(0, 20)
+    again = begun_document(document_of(begun), WANTED, source, [planned(source, None, begun)]).noted[LOG]
+    assert judged(again, 15, _done()) == ""
+    assert judged(note(-1, -1), 15, _done()) != "", "an earlier release began it"
+
+
+def document_of(*logs: NotedLog) -> DatasetDocument:
+    return msgspec.structs.replace(WANTED, logs=logs)
+
+
 def test_what_was_unproven_stays_so() -> None:
     doubtful = _cut(10 * DAY_MS - 1, unproven=(0, 10))
     assert why(_done(dense=True), doubtful) == "an earlier run left them unproven"
