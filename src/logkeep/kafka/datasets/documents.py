@@ -9,7 +9,7 @@ from logkeep.errors import Damaged, TargetUnsafe
 from logkeep.kafka.datasets.deletion_rule import times_at_begin
 from logkeep.kafka.datasets.formats import DatasetEnd
 from logkeep.kafka.datasets.target import DatasetTarget
-from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, ExportedLog, LogToExport
+from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, LogToExport
 from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, NotedLog, read_dataset_document
 from logkeep.kafka.record.dataset_version import DOCUMENT, FOLDER
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord, TopicRecord
@@ -54,7 +54,7 @@ def begun_document(
     for each in logs:
         known = noted.get(each.log)
         if known is None or each.log.topic not in rewritten:
-            named = named_log(known, each.source)
+            named = named_log(known, each)
             starts = (*named.starts[:1], *(start for start in named.starts[1:] if start <= each.last))
             times = times_at_begin(each, known, facts)
             noted[each.log] = msgspec.structs.replace(named, pending=each.lost, starts=starts, deletions=times)
@@ -75,12 +75,16 @@ def _configs_known(before: DatasetDocument, topics: Collection[str], *, known: b
     return tuple(sorted(kept.union(topics if known else ())))
 
 
-def named_log(known: NotedLog | None, source: ExportableLog) -> NotedLog:
-    """The note of a log with the whole name of its history, once a backup has shown it."""
+def named_log(known: NotedLog | None, planned: LogToExport) -> NotedLog:
+    """The note of a log with the whole name of its history, once a backup has shown it: one that ends before the
+    dataset does may have another history."""
+    source = planned.source
     if known is None:
         topic, partition = source.log
         return NotedLog(topic=topic, partition=partition, history=source.history, archived=not source.live)
-    return known if source.live else msgspec.structs.replace(known, history=source.history, archived=True)
+    if source.live or planned.last >= source.end:
+        return known
+    return msgspec.structs.replace(known, history=source.history, archived=True)
 
 
 def with_files(now: NotedLog, before: NotedLog | None, end: DatasetEnd, done: ExportedLog | None) -> NotedLog:
