@@ -13,7 +13,7 @@ import msgspec
 
 from logkeep.errors import UsageError
 from logkeep.kafka.record.dataset_document import DatasetLog, NotedLog
-from logkeep.kafka.record.documents import GroupRecord
+from logkeep.kafka.record.documents import AclRecord, GroupRecord, QuotaRecord
 from logkeep.kafka.record.import_label import Doubt, ToolLabel
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
@@ -38,6 +38,8 @@ class DatasetTopic:
     """0: not known."""
     configs: Mapping[str, str] = field(default_factory=dict)
     """The configs that were set on the topic, where they are known."""
+    inherited: Mapping[str, str] = field(default_factory=dict)
+    """The configs that were set on the brokers for all topics, where they are known."""
 
 
 class DatasetGap(msgspec.Struct, frozen=True, order=True):
@@ -121,6 +123,9 @@ class DatasetReader:
     """What the writer of the dataset noted."""
     cluster_id: str = ""
     """The id of the cluster that was archived, where the dataset has it."""
+    acls: tuple[AclRecord, ...] | None = None
+    """None: the dataset does not have them."""
+    quotas: tuple[QuotaRecord, ...] = ()
 
     @property
     def size_bytes(self) -> int:

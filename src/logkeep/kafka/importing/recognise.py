@@ -74,8 +74,11 @@ def open_listed(
 
 
 def _with_document(reader: DatasetReader, document: DatasetDocument) -> DatasetReader:
-    """The reader with what the document adds: configs, numbers of partitions, commits and lost ranges."""
-    noted = {t.name: DatasetTopic(t.name, t.partitions, t.replication_factor, t.configs) for t in document.topics}
+    """The reader with what the document adds: configs, numbers of partitions, commits, lost ranges, ACLs and quotas."""
+    noted = {
+        t.name: DatasetTopic(t.name, t.partitions, t.replication_factor, t.configs, t.inherited)
+        for t in document.topics
+    }
     unknown: tuple[str, ...] = ("leader epochs, producers and transactions",)
     if document.schema == AvroSchema.SEED001:
         unknown = (*unknown, *files.NOT_IN_SEED001)
@@ -87,6 +90,8 @@ def _with_document(reader: DatasetReader, document: DatasetDocument) -> DatasetR
         known_groups=document.groups,
         notes=document.noted,
         cluster_id=document.cluster_id or reader.cluster_id,
+        acls=document.acls,
+        quotas=document.quotas,
     )
 
 

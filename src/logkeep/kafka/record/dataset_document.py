@@ -5,7 +5,7 @@ keeps configs, and commits with their metadata; and the times that prove that no
 where a partition ends is found from its own files.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
@@ -16,6 +16,8 @@ from logkeep.kafka.record.documents import AclRecord, GroupRecord, QuotaRecord, 
 from logkeep.model.segments import Position
 from logkeep.store.base import Store
 
+NOT_A_DOCUMENT: Final = "remove the document: the dataset is then read without what it says"
+"""The remedy for a document that cannot be right."""
 _LIMIT = 1 << 30
 Last = Annotated[int, msgspec.Meta(ge=-1, lt=2**63 - 1)]
 """An offset; -1: none."""
@@ -124,5 +126,5 @@ def read_dataset_document(store: Store) -> DatasetDocument | None:
         refuse_newer(data, DOCUMENT)
         return msgspec.json.decode(data, type=DatasetDocument)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        remedy = "remove the document: the dataset is then read without what it says"
-        raise Damaged(f"it is no document of a dataset: {error}", subject=DOCUMENT, remedy=remedy) from error
+        what = f"it is no document of a dataset: {error}"
+        raise Damaged(what, subject=DOCUMENT, remedy=NOT_A_DOCUMENT) from error
