@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+ABORTED_UNKNOWN = "which records belong to aborted transactions"
+"""Said in the label of an archive that has them as ordinary records."""
 GONE = "the dataset had files with these, and they are not there"
 GONE_AT_END = "the dataset had these, and they are not there"
 START_MISSING = "start-missing"
@@ -126,6 +128,8 @@ class DatasetReader:
     acls: tuple[AclRecord, ...] | None = None
     """None: the dataset does not have them."""
     quotas: tuple[QuotaRecord, ...] = ()
+    has_aborted: bool = False
+    """Whether its writer took records of aborted transactions too, and each record counts as doubtful."""
 
     @property
     def size_bytes(self) -> int:

@@ -144,7 +144,7 @@ class KafkaImport:
         last = last_record(self.place, folded)
         archived = self._archived(folded, last, ids)
         logs = [(DatasetLog(p.topic, p.partition), p) for p in reader.partitions]
-        units = [DatasetSurveyUnit(p, archived.get(log), reader.notes.get(log)) for log, p in logs]
+        units = [DatasetSurveyUnit(p, archived.get(log), reader.notes.get(log), reader.has_aborted) for log, p in logs]
         surveys = engine.map(
             survey_partition, units, PartitionSurvey, label="read the dataset", weight=lambda u: u.size_bytes
         )

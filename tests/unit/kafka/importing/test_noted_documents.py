@@ -15,6 +15,7 @@ from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.record.documents import AclRecord, ClusterRecord, QuotaRecord
 from logkeep.kafka.record.stored_record import last_record
 from logkeep.kafka.restore.security import plan_acls, plan_quotas
+from logkeep.model.findings import Severity
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.store.local.store import LocalStore
@@ -73,6 +74,18 @@ def test_rules_that_changed_are_a_new_backup_and_a_dataset_without_them_removes_
     assert not imported(place, tmp_path / "d", acls=None, quotas=()).changed
     record = record_of(place)
     assert (record.acls, record.quotas, record.topics[0].inherited) == ((ACL, denied), (QUOTA,), BROKERS)
+
+
+def test_records_that_may_be_aborted_are_counted(place: SourceRef, tmp_path: Path) -> None:
+    exported(tmp_path / "d")
+    document = tmp_path / "d" / ".logkeep" / "dataset.json"
+    text = document.read_text()
+    unknown = "which records belong to aborted transactions"
+    assert unknown not in open_dataset(LocalStore(tmp_path / "d")).label.unknown
+    document.write_text(text.replace('"isolation":"committed"', '"isolation":"all"'))
+    assert unknown in open_dataset(LocalStore(tmp_path / "d")).label.unknown
+    (finding,) = (f for f in imported(place, tmp_path / "d").findings if f.severity is not Severity.NOTE)
+    assert (finding.code, finding.where, finding.what.partition(" of")[0]) == ("aborted-records", "o/0", "3 records")
 
 
 def test_a_rule_that_no_cluster_could_have_is_refused(place: SourceRef, tmp_path: Path) -> None:
