@@ -68,6 +68,23 @@ def test_an_import_is_a_backup_and_a_second_one_adds_only_what_is_new(commands: 
     assert sorted((g["name"], g["lag"]) for g in groups) == [("ahead", 0), ("readers", 0)]
 
 
+def test_prune_of_an_exported_import_keeps_topics_whose_policy_nobody_knows(
+    commands: Commands, dataset: Path, tmp_path: Path
+) -> None:
+    """The directory says nothing of configs: the topic may be compacted, and its retention may be for ever."""
+    commands.json("kafka", "import", str(dataset), "--source", "old")
+    words = ("--format", "avro", "--to", str(tmp_path / "avro"), "--segment-bytes", "1")
+    commands.json("kafka", "export", "latest", "--source", "old", *words)
+    prune = ("kafka", "dataset", "prune", str(tmp_path / "avro"), "--dry-run")
+    for limit in (("--source-retention",), ("--older-than", "7d")):
+        found = commands.json(*prune, *limit)["partitions"]
+        assert [(len(p["first_offsets"]), "does not say" in p["reason"]) for p in found] == [(0, True), (0, True)]
+    named = commands.json(*prune, "--source-retention", "--topics", "orders")["partitions"]
+    assert "does not say its retention.ms" in named[0]["reason"]
+    named = commands.json(*prune, "--older-than", "7d", "--topics", "orders")["partitions"]
+    assert [len(p["first_offsets"]) for p in named] == [79, 0]
+
+
 def test_records_that_are_archived_must_be_equal(commands: Commands, repo: Filled, dataset: Path) -> None:
     words = ("kafka", "import", str(dataset), "--source", "old")
     commands.json(*words)

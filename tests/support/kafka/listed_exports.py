@@ -66,11 +66,12 @@ class ListedSource:
         self, planned: LogToExport, start: int, counts: ReadCounts, progress: Progress
     ) -> Iterator[pa.RecordBatch]:
         for row in self.data.get(planned.log, ()):
+            if not start <= row[0] < planned.end:
+                continue
             failing = self.fails.get(planned.log)
             if failing is not None and row[0] >= failing[0]:
                 raise self.fails.pop(planned.log)[1]
-            if start <= row[0] < planned.end:
-                yield record_batch([row])
+            yield record_batch([row])
 
 
 @dataclass(frozen=True)

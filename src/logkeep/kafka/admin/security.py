@@ -127,6 +127,12 @@ def create_acls(cluster: Cluster, acls: Sequence[AclBinding]) -> dict[AclBinding
     return refused
 
 
+def check_acls(acls: Sequence[AclBinding]) -> None:
+    """Raises Damaged for a rule that has a word which is none of Kafka's."""
+    for each in acls:
+        _creation(each)
+
+
 def _creation(acl: AclBinding) -> dict[str, Any]:
     return {
         "resource_type": _number(RESOURCES, acl.resource_type),

@@ -28,8 +28,13 @@ class ExistingDataset:
 
     @property
     def topics(self) -> dict[str, TopicRecord]:
-        """The topics whose configs are known, by name."""
+        """The topics that a run noted, by name. What is set on the brokers may be missing in their configs."""
         return {each.name: each for each in self.document.topics} if self.document is not None else {}
+
+    @property
+    def topics_of_known_configs(self) -> frozenset[str]:
+        """Those of which also the configs of the brokers are known."""
+        return self.document.topics_of_known_configs if self.document is not None else frozenset()
 
     @property
     def records_bytes(self) -> int:

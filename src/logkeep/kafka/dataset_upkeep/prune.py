@@ -59,20 +59,20 @@ NO_TIME = -1
 
 
 def topic_policy(
-    topic: "TopicRecord | None", older_than_ms: int | None, *, by_source: bool, named: bool
+    topic: "TopicRecord | None", older_than_ms: int | None, *, configs_known: bool, by_source: bool, named: bool
 ) -> TopicPolicy:
-    """What may be deleted of a topic. `topic`: None if the dataset does not have its configs. `named`: the user named
-    the topic. Pure."""
-    if topic is None:
-        if by_source:
-            return TopicPolicy(None, "the dataset does not say its retention.ms; use --older-than")
-        unknown = "the dataset does not say whether it is compacted; name it with --topics"
-        return TopicPolicy(older_than_ms, "") if named else TopicPolicy(None, unknown)
-    if rule_of(topic).compacts:
+    """What may be deleted of a topic. `topic`: None if the dataset does not have its configs. `configs_known`: it has
+    those of the brokers too; otherwise only what is set on the topic counts. `named`: the user named it. Pure."""
+    if topic is not None and rule_of(topic).compacts:
         return TopicPolicy(None, "it is compacted")
-    if not by_source:
+    own = topic.configs if topic is not None else {}
+    if by_source and not configs_known and "retention.ms" not in own:
+        return TopicPolicy(None, "the dataset does not say its retention.ms; use --older-than")
+    if not configs_known and not named and "cleanup.policy" not in own:
+        return TopicPolicy(None, "the dataset does not say whether it is compacted; name it with --topics")
+    if topic is None or not by_source:
         return TopicPolicy(older_than_ms, "")
-    keeps = guarantee_of(topic, brokers_known=True)
+    keeps = guarantee_of(topic, brokers_known=configs_known)
     if not keeps.deletes or keeps.time_ms >= NO_LIMIT:
         return TopicPolicy(None, "its source keeps it forever")
     return TopicPolicy(keeps.time_ms, "")

@@ -2,11 +2,15 @@
 
 Brokers keep a tombstone for at least `delete.retention.ms`. A run that reads everything within that time since the last
 cut reads every tombstone, and so does a run that finds a record at every offset. Any other span is unproven until the
-topic is written anew. If the source is a backup, the backup says what is unproven, and what was buried since.
+topic is written anew. The time since the last cut proves nothing about records that the dataset lost after it, and a
+record at every offset nothing about those that a killed run read before. If the source is a backup, the backup says
+what is unproven, and what was buried since.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+import msgspec
 
 from logkeep.kafka.client.topology import is_internal
 from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, LogToExport
@@ -14,7 +18,7 @@ from logkeep.kafka.logs.read_times import ReadTimes
 from logkeep.kafka.record.dataset_document import NotedLog
 from logkeep.kafka.record.deletion_times import UNPROVEN, CleanupRule, DeletionTimes, margin_ms, rule_of
 from logkeep.kafka.record.documents import TopicRecord
-from logkeep.model.clock_time import ClockName, same_clock
+from logkeep.model.clock_time import ClockName, ClockTime, same_clock
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range
@@ -69,13 +73,50 @@ def _doubt(
 ) -> str:
     if not facts.live:
         return _archived_doubt(planned, note)
-    if not planned.offsets and not planned.passed:
+    unfinished = planned.last > (note.last if note is not None else -1)  # a run read these, and did not judge them
+    if not planned.offsets and not planned.passed and not unfinished:
         return ""
     if planned.passed or planned.hole is not None or (done is not None and done.lost):
         return "the log start has passed the end of the dataset"
-    if done is not None and done.dense:
+    if done is not None and done.dense and not unfinished:
         return ""
-    return _too_late(note.deletions if note is not None else None, done.times if done else None, note, retention_ms)
+    if _lost_its_end(planned, note):
+        return (
+            f"the dataset lost its records after offset {planned.last}; offsets are missing among those that were read "
+            "again, and only the lost ones may have had a deletion"
+        )
+    return _too_late(planned, note, _read_times(planned, done, facts.cut), retention_ms)
+
+
+def _lost_its_end(planned: LogToExport, note: NotedLog | None) -> bool:
+    """A dataset that lost all its records holds no deleted key either."""
+    return note is not None and note.last > planned.last >= 0
+
+
+def _read_times(planned: LogToExport, done: ExportedLog | None, cut: ClockTime | None) -> ReadTimes | None:
+    if planned.offsets or cut is None:
+        return done.times if done is not None else None
+    return ReadTimes(cut.ms, cut.ms, cut.clock, cut.host)  # nothing was left to read
+
+
+def _is_first_copy(planned: LogToExport, note: NotedLog | None) -> bool:
+    return note is None or (note.covered < 0 and planned.last < 0)
+
+
+def times_at_begin(planned: LogToExport, note: NotedLog | None, facts: ExportableLogs) -> DeletionTimes | None:
+    """What is noted of a log when a run begins, for the next one if this one is killed."""
+    known, cut = note.deletions if note is not None else None, facts.cut
+    if not facts.live or cut is None:
+        return known
+    if _is_first_copy(planned, note):
+        topic = next(t for t in facts.topics if t.name == planned.log.topic)
+        return DeletionTimes(cut_ms=cut.ms, clock=cut.clock, host=cut.host, retention_ms=rule_of(topic).retention_ms)
+    if not _lost_its_end(planned, note):
+        return known
+    known = known or DeletionTimes(cut_ms=0, clock=ClockName.OWN, retention_ms=0)
+    spans = [span for span in (known.unproven, Range(planned.source.start, planned.end)) if span is not None]
+    first, after = min(span.start for span in spans), max(span.end for span in spans)
+    return msgspec.structs.replace(known, unproven_from=first, unproven_to=after)
 
 
 def _archived_doubt(planned: LogToExport, note: NotedLog | None) -> str:
@@ -85,11 +126,12 @@ def _archived_doubt(planned: LogToExport, note: NotedLog | None) -> str:
     return planned.source.unproven
 
 
-def _too_late(known: DeletionTimes | None, read: ReadTimes | None, note: NotedLog | None, retention_ms: int) -> str:
+def _too_late(planned: LogToExport, note: NotedLog | None, read: ReadTimes | None, retention_ms: int) -> str:
     if read is None:
         return "when they were read is not known"
     since_ms, since = read.begin_ms, "the first record was read"
-    if note is not None and note.covered >= 0:
+    if not _is_first_copy(planned, note):
+        known = note.deletions if note is not None else None
         if known is None or not same_clock(known, read):
             return "when the last run read the end of the log is not known"
         since_ms, since = known.cut_ms, "the last cut"

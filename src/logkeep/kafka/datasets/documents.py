@@ -6,9 +6,10 @@ from typing import Final
 import msgspec
 
 from logkeep.errors import Damaged, TargetUnsafe
+from logkeep.kafka.datasets.deletion_rule import times_at_begin
 from logkeep.kafka.datasets.formats import DatasetEnd
 from logkeep.kafka.datasets.target import DatasetTarget
-from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, ExportedLog, LogToExport
+from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, LogToExport
 from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, NotedLog, read_dataset_document
 from logkeep.kafka.record.dataset_version import DOCUMENT, FOLDER
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord, TopicRecord
@@ -42,7 +43,8 @@ def begun_document(
     rewritten: Collection[str] = (),
 ) -> DatasetDocument:
     """The document when a run begins: it names logs, histories and topics before the dataset has a record of them, and
-    lost offsets before it has a record after them.
+    lost offsets before it has a record after them. If the run is killed, the next one judges by these times whether
+    deletions are missing.
 
     Topics of --rewrite replace the old ones only at the end, perhaps before the document is written again. So the
     document does not note their files meanwhile.
@@ -52,24 +54,37 @@ def begun_document(
     for each in logs:
         known = noted.get(each.log)
         if known is None or each.log.topic not in rewritten:
-            named = named_log(known, each.source)
+            named = named_log(known, each)
             starts = (*named.starts[:1], *(start for start in named.starts[1:] if start <= each.last))
-            noted[each.log] = msgspec.structs.replace(named, pending=each.lost, starts=starts)
+            times = times_at_begin(each, known, facts)
+            noted[each.log] = msgspec.structs.replace(named, pending=each.lost, starts=starts, deletions=times)
         else:
             noted[each.log] = msgspec.structs.replace(known, starts=())
+    new_topics = [t for t in facts.topics if t.name not in topics]
     return msgspec.structs.replace(
         old,
-        topics=tuple(sorted((*old.topics, *(t for t in facts.topics if t.name not in topics)), key=lambda t: t.name)),
+        topics=tuple(sorted((*old.topics, *new_topics), key=lambda t: t.name)),
         logs=tuple(noted[log] for log in sorted(noted)),
+        configs_known=_configs_known(old, {t.name for t in new_topics}, known=facts.configs_known),
     )
 
 
-def named_log(known: NotedLog | None, source: ExportableLog) -> NotedLog:
-    """The note of a log with the whole name of its history, once a backup has shown it."""
+def _configs_known(before: DatasetDocument, topics: Collection[str], *, known: bool) -> tuple[str, ...]:
+    """The topics of known configs, after these ones were taken from another source."""
+    kept = before.topics_of_known_configs.difference(topics)
+    return tuple(sorted(kept.union(topics if known else ())))
+
+
+def named_log(known: NotedLog | None, planned: LogToExport) -> NotedLog:
+    """The note of a log with the whole name of its history, once a backup has shown it: one that ends before the
+    dataset does may have another history."""
+    source = planned.source
     if known is None:
         topic, partition = source.log
         return NotedLog(topic=topic, partition=partition, history=source.history, archived=not source.live)
-    return known if source.live else msgspec.structs.replace(known, history=source.history, archived=True)
+    if source.live or planned.last >= source.end:
+        return known
+    return msgspec.structs.replace(known, history=source.history, archived=True)
 
 
 def with_files(now: NotedLog, before: NotedLog | None, end: DatasetEnd, done: ExportedLog | None) -> NotedLog:
@@ -118,6 +133,7 @@ def joined_document(
         groups=_joined_groups(old.groups, facts.groups, {t.name for t in now}),
         acls=acls if acls is not None else old.acls,
         quotas=quotas or old.quotas,
+        configs_known=_configs_known(old, {t.name for t in now}, known=facts.configs_known),
     )
 
 
@@ -128,11 +144,13 @@ def with_topics(document: DatasetDocument | None, new: DatasetDocument, names: C
     topics = {t.name: t for t in document.topics} | {t.name: t for t in new.topics if t.name in names}
     logs = {log: note for log, note in document.noted.items() if log.topic not in names}
     logs |= {log: note for log, note in new.noted.items() if log.topic in names}
+    known = new.topics_of_known_configs.intersection(names)
     return msgspec.structs.replace(
         document,
         topics=tuple(topics[name] for name in sorted(topics)),
         logs=tuple(logs[log] for log in sorted(logs)),
         groups=_joined_groups(document.groups, new.groups, names),
+        configs_known=tuple(sorted(known.union(document.topics_of_known_configs.difference(names)))),
     )
 
 

@@ -52,6 +52,19 @@ def export_logs(unit: ExportUnit, progress: Progress) -> ExportResult:
         return ExportResult(tuple(_export(unit, records, each, progress) for each in unit.logs))
 
 
+def compare_ends(unit: ExportUnit, progress: Progress) -> ExportResult:
+    """A task: compare the last record of each log with the source, and write nothing. Raises TargetUnsafe if the source
+    has another one there."""
+    form = dataset_format(unit.format)
+    with unit.source.opened() as records:
+        for each in unit.logs:
+            own = form.find_end(unit.target, each.log)
+            found = records.read(each, each.start, ReadCounts(), progress)
+            for batch in _after_last(unit.target, form, each.log, own, found):
+                del batch  # there is none: only the last record is read
+    return ExportResult(())
+
+
 def _export(unit: ExportUnit, records: OpenRecords, planned: LogToExport, progress: Progress) -> ExportedLog:
     form = dataset_format(unit.format)
     own = form.find_end(unit.target, planned.log)

@@ -122,6 +122,24 @@ def reached_by(own: DatasetEnd, note: NotedLog | None) -> int | None:
     return own.next
 
 
+def ends_to_compare(plan: ExportPlan, noted: Mapping[DatasetLog, NotedLog]) -> list[LogToExport]:
+    """The last records of logs that a cluster began and a backup continues. A topic id is the same in all histories of
+    a topic, so only the records show whether the backup has the one of the dataset."""
+    return [
+        _only_last(each)
+        for each in plan.logs
+        if not each.source.live
+        and each.source.start <= each.last < each.source.end
+        and not (each.log in noted and noted[each.log].archived)
+    ]
+
+
+def _only_last(planned: LogToExport) -> LogToExport:
+    whole, last = planned.source, planned.last
+    size = whole.size_bytes // (whole.end - whole.start)
+    return replace(planned, source=replace(whole, start=last, end=last + 1, size_bytes=size), start=last)
+
+
 def refuse_unknown_rewrites(rewritten: Collection[str], topics: Iterable[str]) -> None:
     unknown = sorted(set(rewritten) - set(topics))
     if unknown:

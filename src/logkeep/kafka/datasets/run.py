@@ -23,12 +23,13 @@ from logkeep.kafka.datasets.documents import (
     with_files,
     without_logs,
 )
-from logkeep.kafka.datasets.export_task import ExportUnit, RecordSource, export_logs
+from logkeep.kafka.datasets.export_task import ExportUnit, RecordSource, compare_ends, export_logs
 from logkeep.kafka.datasets.format_table import dataset_format
 from logkeep.kafka.datasets.formats import DatasetEnd, DatasetFormat, DatasetOptions
 from logkeep.kafka.datasets.plan import (
     ExportPlan,
     dropped_records,
+    ends_to_compare,
     plan_export,
     refuse_other_dataset,
     refuse_other_histories,
@@ -43,7 +44,7 @@ from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, N
 from logkeep.kafka.record.dataset_version import FOLDER
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
-from logkeep.model.work import Engine, EngineFor
+from logkeep.model.work import Engine, EngineFor, Progress
 
 LABEL = "export"
 NOT_HELD = "not-held"
@@ -166,6 +167,8 @@ class DatasetExport:
             prepared = self._prepared(source)
             if prepared.dropped:
                 self.ask(prepared.dropped)
+            compared = ends_to_compare(prepared.plan, _noted(prepared.document))
+            self._mapped(source, held.files, compared, engine_for, compare_ends, "compare")
             begun = self._begun(prepared)
             put_document(held.target, begun)
             topics = sorted({each.log.topic for each in prepared.plan.logs} & set(self.options.rewrite))
@@ -220,15 +223,26 @@ class DatasetExport:
     def _exported(
         self, source: ExportSource, target: DatasetTarget, logs: list[LogToExport], engine_for: EngineFor
     ) -> dict[DatasetLog, ExportedLog]:
+        results = self._mapped(source, target, logs, engine_for, export_logs, LABEL)
+        return {each.log: each for result in results for each in result.logs}
+
+    def _mapped(
+        self,
+        source: ExportSource,
+        target: DatasetTarget,
+        logs: list[LogToExport],
+        engine_for: EngineFor,
+        task: Callable[[ExportUnit, Progress], ExportResult],
+        label: str,
+    ) -> list[ExportResult]:
         if not logs:
-            return {}
+            return []
         engine, parts = engine_for(sum(each.size_bytes for each in logs)), divide_into_units(logs)
         units = [
             ExportUnit(target, self.options.format, self.options.files, source.records(part, engine, len(parts)), part)
             for part in parts
         ]
-        results = engine.map(export_logs, units, ExportResult, label=LABEL, weight=lambda unit: unit.size_bytes)
-        return {each.log: each for result in results for each in result.logs}
+        return engine.map(task, units, ExportResult, label=label, weight=lambda unit: unit.size_bytes)
 
     def _put_groups(
         self,
@@ -319,7 +333,7 @@ def _with_burials(planned: LogToExport, note: NotedLog | None, source: ExportSou
 def _note(
     planned: LogToExport, done: ExportedLog | None, note: NotedLog | None, judged: JudgedExport, source: ExportSource
 ) -> NotedLog:
-    named = named_log(note, planned.source)
+    named = named_log(note, planned)
     covered = max(planned.end, note.covered if note is not None else -1)
     lost = (*(note.lost if note is not None else ()), *planned.lost)
     return NotedLog(

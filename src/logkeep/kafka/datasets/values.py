@@ -51,6 +51,8 @@ class ExportableLogs:
     groups: tuple[GroupRecord, ...]
     acls: tuple[AclRecord, ...] | None = None
     quotas: tuple[QuotaRecord, ...] = ()
+    configs_known: bool = False
+    """Whether all configs of the topics are known, those of the brokers too."""
     cut: ClockTime | None = None
     """The time before the first log end was read."""
     named: frozenset[str] = frozenset()

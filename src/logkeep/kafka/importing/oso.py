@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from logkeep.errors import Damaged, ObjectMissing, UsageError
-from logkeep.kafka.importing.reader import OVERLAPPING, DatasetReader, DatasetTopic, ReadNotes
+from logkeep.kafka.importing.reader import ABORTED_UNKNOWN, OVERLAPPING, DatasetReader, DatasetTopic, ReadNotes
 from logkeep.kafka.record.import_label import ToolLabel
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
@@ -192,7 +192,7 @@ def _read(store: Store, name: str, kind: type[_T]) -> _T:
 def _label(manifest: _Manifest) -> ToolLabel:
     unknown = ["timestamp types", "leader epochs, producers and transactions", "topic ids", "metadata of commits"]
     if manifest.isolation_level != "read_committed":
-        unknown.append("which records belong to aborted transactions")
+        unknown.append(ABORTED_UNKNOWN)
     version = "0.25 or newer" if manifest.isolation_level else "before 0.25"
     return ToolLabel(FORMAT, "OSO kafka-backup", version, tuple(unknown))
 

@@ -120,6 +120,7 @@ def _topic_records(
     found = []
     for topic in topics:
         old = before.pop((topic.name, ids[topic.name]), None)
+        known = topic if topic.configs or topic.inherited or old is None else old
         least = max([0, *(s.partition + 1 for s in surveys if s.topic == topic.name)])
         found.append(
             TopicRecord(
@@ -128,7 +129,8 @@ def _topic_records(
                 internal=is_internal(topic.name, False),
                 partitions=max(_count(topic, counts.get(topic.name), least), old.partitions if old else 0),
                 replication_factor=topic.replication_factor or (old.replication_factor if old else 0),
-                configs=dict(topic.configs) or (old.configs if old else {}),
+                configs=dict(known.configs),
+                inherited=dict(known.inherited),
             )
         )
     return (*found, *before.values())

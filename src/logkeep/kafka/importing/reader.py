@@ -13,7 +13,7 @@ import msgspec
 
 from logkeep.errors import UsageError
 from logkeep.kafka.record.dataset_document import DatasetLog, NotedLog
-from logkeep.kafka.record.documents import GroupRecord
+from logkeep.kafka.record.documents import AclRecord, GroupRecord, QuotaRecord
 from logkeep.kafka.record.import_label import Doubt, ToolLabel
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+ABORTED_UNKNOWN = "which records belong to aborted transactions"
+"""Said in the label of an archive that has them as ordinary records."""
 GONE = "the dataset had files with these, and they are not there"
 GONE_AT_END = "the dataset had these, and they are not there"
 OVERLAPPING = "overlapping-records"
@@ -40,6 +42,8 @@ class DatasetTopic:
     """0: not known."""
     configs: Mapping[str, str] = field(default_factory=dict)
     """The configs that were set on the topic, where they are known."""
+    inherited: Mapping[str, str] = field(default_factory=dict)
+    """The configs that were set on the brokers for all topics, where they are known."""
 
 
 class DatasetGap(msgspec.Struct, frozen=True, order=True):
@@ -131,6 +135,11 @@ class DatasetReader:
     """What the writer of the dataset noted."""
     cluster_id: str = ""
     """The id of the cluster that was archived, where the dataset has it."""
+    acls: tuple[AclRecord, ...] | None = None
+    """None: the dataset does not have them."""
+    quotas: tuple[QuotaRecord, ...] = ()
+    has_aborted: bool = False
+    """Whether its writer took records of aborted transactions too, and each record counts as doubtful."""
 
     @property
     def size_bytes(self) -> int:

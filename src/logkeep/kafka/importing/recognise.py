@@ -11,7 +11,7 @@ from logkeep.formats.datasets.avro.schemas import AvroSchema
 from logkeep.formats.datasets.kafka_backup_v1.reader import file_name
 from logkeep.kafka.importing import files, kafka_backup_v1, oso
 from logkeep.kafka.importing.plan import check_topic_name
-from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic
+from logkeep.kafka.importing.reader import ABORTED_UNKNOWN, DatasetReader, DatasetTopic
 from logkeep.kafka.record.dataset_document import DatasetDocument, noted_in_both, read_dataset_document
 from logkeep.kafka.record.dataset_exchange import refuse_exchanging
 from logkeep.store.base import ObjectInfo, Store
@@ -74,11 +74,16 @@ def open_listed(
 
 
 def _with_document(reader: DatasetReader, document: DatasetDocument) -> DatasetReader:
-    """The reader with what the document adds: configs, numbers of partitions, commits and lost ranges."""
-    noted = {t.name: DatasetTopic(t.name, t.partitions, t.replication_factor, t.configs) for t in document.topics}
+    """The reader with what the document adds: configs, numbers of partitions, commits, lost ranges, ACLs and quotas."""
+    noted = {
+        t.name: DatasetTopic(t.name, t.partitions, t.replication_factor, t.configs, t.inherited)
+        for t in document.topics
+    }
     unknown: tuple[str, ...] = ("leader epochs, producers and transactions",)
     if document.schema == AvroSchema.SEED001:
         unknown = (*unknown, *files.NOT_IN_SEED001)
+    if has_aborted := document.isolation == "all":
+        unknown = (*unknown, ABORTED_UNKNOWN)
     return replace(
         reader,
         label=msgspec.structs.replace(reader.label, tool="Logkeep", unknown=unknown),
@@ -87,6 +92,9 @@ def _with_document(reader: DatasetReader, document: DatasetDocument) -> DatasetR
         known_groups=document.groups,
         notes=document.noted,
         cluster_id=document.cluster_id or reader.cluster_id,
+        acls=document.acls,
+        quotas=document.quotas,
+        has_aborted=has_aborted,
     )
 
 

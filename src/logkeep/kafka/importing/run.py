@@ -9,7 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from logkeep.errors import CommitConflict, UsageError
+import msgspec
+
+from logkeep.errors import CommitConflict, Damaged, UsageError
+from logkeep.kafka.admin.security import AclBinding, check_acls
 from logkeep.kafka.backup.assemble import Assembled, assemble
 from logkeep.kafka.backup.continuity.archived_batch import by_log, rows_in
 from logkeep.kafka.backup.findings import damage_findings
@@ -25,7 +28,8 @@ from logkeep.kafka.importing.survey_task import survey_partition
 from logkeep.kafka.importing.values import DatasetSurveyUnit, ImportUnit, PartitionSurvey
 from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.log_traits import LogTraits, all_joined
-from logkeep.kafka.record.dataset_document import DatasetLog
+from logkeep.kafka.record.dataset_document import NOT_A_DOCUMENT, DatasetLog
+from logkeep.kafka.record.dataset_version import DOCUMENT
 from logkeep.kafka.record.documents import KIND, ClusterRecord, PartitionRecord, check_consistent, same_cluster
 from logkeep.kafka.record.import_label import ImportedPartition, put_label
 from logkeep.kafka.record.stored_record import last_record, put_record
@@ -135,11 +139,12 @@ class KafkaImport:
         check_wanted(options.wanted_id, folded.last_id)
         check_source(self.place, KIND, self.identity)
         reader = _selected(_with_lost_partitions(self.reader), options)
+        _check_acls(reader)
         ids = {t.name: topic_id(reader.label.format, self.place.source, t.name) for t in reader.topics}
         last = last_record(self.place, folded)
         archived = self._archived(folded, last, ids)
         logs = [(DatasetLog(p.topic, p.partition), p) for p in reader.partitions]
-        units = [DatasetSurveyUnit(p, archived.get(log), reader.notes.get(log)) for log, p in logs]
+        units = [DatasetSurveyUnit(p, archived.get(log), reader.notes.get(log), reader.has_aborted) for log, p in logs]
         surveys = engine.map(
             survey_partition, units, PartitionSurvey, label="read the dataset", weight=lambda u: u.size_bytes
         )
@@ -197,6 +202,7 @@ class KafkaImport:
         return ImportDone(entry, True, found.plan, found.surveys, gaps, findings, len(record.groups))
 
     def _record(self, found: _Surveyed, assembled: Assembled, backup_id: BackupId) -> ClusterRecord:
+        last = found.last
         return ClusterRecord(
             repository=self.place.repository,
             source=self.place.source,
@@ -205,9 +211,9 @@ class KafkaImport:
             topics=found.plan.topics,
             logs=tuple(_logs(found, assembled)),
             open_transactions=(),
-            groups=group_records(found.reader, found.plan.cut, found.last),
-            acls=None,
-            quotas=(),
+            groups=group_records(found.reader, found.plan.cut, last),
+            acls=found.reader.acls if found.reader.acls is not None or last is None else last.acls,
+            quotas=found.reader.quotas or (last.quotas if last is not None else ()),
         )
 
 
@@ -224,6 +230,14 @@ def _with_lost_partitions(reader: DatasetReader) -> DatasetReader:
         topics=(*reader.topics, *(reader.noted_topics.get(name, DatasetTopic(name)) for name in sorted(names))),
         partitions=(*reader.partitions, *(LostPartition(*log) for log in lost)),
     )
+
+
+def _check_acls(reader: DatasetReader) -> None:
+    """Raises Damaged for a rule that no cluster could have."""
+    try:
+        check_acls([AclBinding(*msgspec.structs.astuple(rule)) for rule in reader.acls or ()])
+    except Damaged as error:
+        raise Damaged(error.what, subject=DOCUMENT, remedy=NOT_A_DOCUMENT) from error
 
 
 def _selected(reader: DatasetReader, options: ImportOptions) -> DatasetReader:

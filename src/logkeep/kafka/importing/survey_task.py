@@ -23,6 +23,7 @@ def survey_partition(unit: DatasetSurveyUnit, progress: Progress) -> PartitionSu
         if overlap is not None:
             overlap.compare(batch)
         progress(batch.nbytes)
+    notes.add("aborted-records", records if unit.has_aborted else 0, f"offset {first}")
     start, end = _span(first, last, reader.span.start if reader.span else -1, reader.span.end if reader.span else -1)
     return PartitionSurvey(
         topic=reader.topic,

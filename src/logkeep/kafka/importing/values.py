@@ -19,6 +19,7 @@ class DatasetSurveyUnit:
     reader: PartitionReader
     archived: ScanRange | None = None
     note: NotedLog | None = None
+    has_aborted: bool = False
 
     @property
     def size_bytes(self) -> int:

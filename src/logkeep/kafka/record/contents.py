@@ -206,7 +206,7 @@ def _imported(found: "ImportLabel") -> ImportReport:
 def _why_unknown(findings: "Iterable[Finding]", label: "ImportLabel | None") -> str:
     """Why a backup has no ACLs, by its findings: its user could not list them, or a salvage had no metadata log."""
     if label is not None:
-        return "the tool does not archive them"
+        return "the dataset does not have them"
     for finding in findings:
         if finding.what.startswith(ACLS_DENIED):
             return finding.what.removeprefix(ACLS_DENIED)

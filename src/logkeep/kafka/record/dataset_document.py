@@ -5,7 +5,7 @@ keeps configs, and commits with their metadata; and the times that prove that no
 where a partition ends is found from its own files.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
@@ -16,6 +16,8 @@ from logkeep.kafka.record.documents import AclRecord, GroupRecord, QuotaRecord, 
 from logkeep.model.segments import Position
 from logkeep.store.base import Store
 
+NOT_A_DOCUMENT: Final = "remove the document: the dataset is then read without what it says"
+"""The remedy for a document that cannot be right."""
 _LIMIT = 1 << 30
 Last = Annotated[int, msgspec.Meta(ge=-1, lt=2**63 - 1)]
 """An offset; -1: none."""
@@ -80,10 +82,21 @@ class DatasetDocument(msgspec.Struct, frozen=True, kw_only=True, tag="logkeep-da
     groups: tuple[GroupRecord, ...] = ()
     acls: tuple[AclRecord, ...] | None = None
     quotas: tuple[QuotaRecord, ...] = ()
+    configs_known: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Topics of which all configs are known, those of the brokers too; absent in a document of an earlier release."""
 
     @property
     def noted(self) -> dict[DatasetLog, NotedLog]:
         return {each.log: each for each in self.logs}
+
+    @property
+    def topics_of_known_configs(self) -> frozenset[str]:
+        """In a document of an earlier release, topics whose logs were all read from a cluster: only then it noted the
+        time of a cut."""
+        if not isinstance(self.configs_known, msgspec.UnsetType):
+            return frozenset(self.configs_known)
+        others = {each.topic for each in self.logs if each.deletions is None or each.deletions.cut_ms <= 0}
+        return frozenset(each.topic for each in self.logs) - others
 
 
 def noted_in_both(before: DatasetDocument | None, after: DatasetDocument | None) -> DatasetDocument | None:
@@ -113,5 +126,5 @@ def read_dataset_document(store: Store) -> DatasetDocument | None:
         refuse_newer(data, DOCUMENT)
         return msgspec.json.decode(data, type=DatasetDocument)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        remedy = "remove the document: the dataset is then read without what it says"
-        raise Damaged(f"it is no document of a dataset: {error}", subject=DOCUMENT, remedy=remedy) from error
+        what = f"it is no document of a dataset: {error}"
+        raise Damaged(what, subject=DOCUMENT, remedy=NOT_A_DOCUMENT) from error

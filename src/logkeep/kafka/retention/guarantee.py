@@ -52,8 +52,13 @@ class GuaranteeInForce:
 
 def guarantees_of(record: "ClusterRecord") -> dict[TopicId, Guarantee]:
     """The guarantee of each topic."""
-    live = any(log.deletions is not None for log in record.logs)
-    return {(topic.name, topic.id): guarantee_of(topic, brokers_known=live) for topic in record.topics}
+    known = knows_brokers(record)
+    return {(topic.name, topic.id): guarantee_of(topic, brokers_known=known) for topic in record.topics}
+
+
+def knows_brokers(record: "ClusterRecord") -> bool:
+    """Whether the record has what is set on the brokers: not that of a salvage, of an import or of an older release."""
+    return any(log.deletions is not None for log in record.logs)
 
 
 def guarantee_of(topic: "TopicRecord", *, brokers_known: bool) -> Guarantee:

@@ -82,6 +82,24 @@ def test_an_archived_log_that_lost_its_end_and_grew_again_is_refused(tmp_path: P
     assert exports.add(exportable("o", 0, 0, 6, ID), *range(6)).sum("records") == 1
 
 
+@pytest.mark.parametrize("form", ["kafka-backup-v1", "avro", "parquet"])
+def test_a_backup_of_another_history_than_the_cluster_had_is_refused(tmp_path: Path, form: str) -> None:
+    """The log lost its end after the cluster was exported, and a backup has what grew again."""
+    exports = ListedExports(tmp_path / "d", form)
+    exports.add(exportable("o", 0, 0, 3), *range(3))
+    document = read_document(exports.target)
+    with pytest.raises(TargetUnsafe, match="another record at offset 2"):
+        exports.add(exportable("o", 0, 0, 6, f"{ID}-2"), *range(6), value=b"other")
+    assert read_document(exports.target) == document
+    assert exports.add(exportable("o", 0, 0, 2, f"{ID}-2"), *range(2), value=b"other").logs == (), "it ends before"
+    with pytest.raises(TargetUnsafe, match="another record at offset 2"):
+        exports.add(exportable("o", 0, 0, 6, f"{ID}-2"), *range(6), value=b"other")
+    assert exports.add(exportable("o", 0, 0, 6, f"{ID}-1"), *range(6)).sum("records") == 3
+    with pytest.raises(TargetUnsafe, match="lost its end"):
+        exports.add(exportable("o", 0, 0, 8, f"{ID}-2"), *range(8))
+    assert exports.add(exportable("o", 0, 0, 7, f"{ID}-1"), *range(7)).sum("records") == 1
+
+
 def test_the_whole_name_of_a_history_is_noted_before_its_first_record(tmp_path: Path) -> None:
     """A dataset that a cluster began, continued from a backup by a run that fails."""
     exports = ListedExports(tmp_path / "d", segment_bytes=1)

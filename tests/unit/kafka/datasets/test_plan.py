@@ -7,7 +7,7 @@ import pytest
 
 from logkeep.errors import FormatTooNew, TargetUnsafe, UsageError
 from logkeep.kafka.datasets.deletion_rule import judge_export
-from logkeep.kafka.datasets.documents import begun_document, joined_document, read_document
+from logkeep.kafka.datasets.documents import begun_document, joined_document, read_document, with_topics
 from logkeep.kafka.datasets.formats import DatasetEnd
 from logkeep.kafka.datasets.plan import (
     plan_export,
@@ -164,6 +164,39 @@ def test_commits_in_other_topics_are_left_out_and_none_is_there_twice() -> None:
     assert [(c.topic, c.offset) for c in document.groups[0].commits] == [("other", 5), ("t", 6)]
 
 
+@pytest.mark.parametrize("again", [True, False])
+def test_whose_configs_are_known_follows_the_source_of_a_topic(again: bool) -> None:
+    """A salvage or an import does not know what is set on the brokers."""
+    cluster, import_ = (replace(facts(0, 9, live=live), configs_known=live) for live in (True, False))
+    log = planned(cluster, None)
+    begun = begun_document(None, WANTED, cluster, [log])
+    assert begun.topics_of_known_configs == {"t"}
+    assert begun_document(begun, WANTED, import_, [log]).topics_of_known_configs == {"t"}
+    done = joined_document(begun, WANTED, import_, [note(8, 9)])
+    assert done.topics_of_known_configs == frozenset()
+    other = msgspec.structs.replace(done, configs_known=("other",))
+    joined = joined_document(other, WANTED, cluster if again else import_, [note(8, 9)])
+    assert joined.topics_of_known_configs == ({"other", "t"} if again else {"other"})
+    assert with_topics(other, joined, {"t"}).topics_of_known_configs == joined.topics_of_known_configs
+    assert with_topics(joined, other, {"t"}).topics_of_known_configs == {"other"}
+
+
+def test_in_documents_of_earlier_releases_the_time_of_a_cut_shows_a_cluster() -> None:
+    logs = (
+        note(8, 9, deletions=_cut(5)),
+        NotedLog(topic="both", partition=0, history=ID, deletions=_cut(5)),
+        NotedLog(topic="both", partition=1, history=ID),
+        NotedLog(topic="unproven", partition=0, history=ID, deletions=_cut(0, unproven=(0, 9))),
+        NotedLog(topic="backup", partition=0, history=ID),
+    )
+    old = msgspec.structs.replace(WANTED, logs=logs)
+    encoded = msgspec.json.encode(old)
+    assert b"configs_known" not in encoded
+    assert msgspec.json.decode(encoded, type=DatasetDocument).topics_of_known_configs == {"t"}
+    none = msgspec.structs.replace(old, configs_known=())
+    assert msgspec.json.decode(msgspec.json.encode(none), type=DatasetDocument).topics_of_known_configs == frozenset()
+
+
 def _done(*, dense: bool = False, end_ms: int = 10 * DAY_MS) -> ExportedLog:
     times = ReadTimes(10 * DAY_MS, end_ms, ClockName.BROKER)
     return ExportedLog(topic="t", partition=0, records=1, written_bytes=1, files=1, last=19, dense=dense, times=times)
@@ -191,6 +224,47 @@ def test_deletions_are_proven_by_time_or_because_no_offset_is_missing() -> None:
     assert why(_done(), _cut(10 * DAY_MS - 50), shorter).startswith("50 ms passed since the last cut, ")
     assert "for 100 ms (delete.retention.ms), of which 60000 ms are left as a margin" in why(_done(), None, shorter)
     assert why(_done(), None, shorter).startswith("0 ms passed since the first record was read, ")
+
+
+def judged(noted: NotedLog | None, last: int, done: ExportedLog | None = None) -> str:
+    source = facts(0, 20)
+    found = planned(source, last if last >= 0 else None, noted)
+    return judge_export(found, done, noted, source, TOPIC).why
+
+
+def test_the_time_of_the_last_cut_says_nothing_of_records_that_were_removed_since() -> None:
+    """A tombstone at 15 was in the lost file, and the cleaner has removed it since: the dataset keeps its key."""
+    a_minute_ago = note(19, 20, deletions=_cut(10 * DAY_MS - 60_000))
+    assert judged(a_minute_ago, 9, _done()).startswith("the dataset lost its records after offset 9; ")
+    assert judged(a_minute_ago, 9, _done(dense=True)) == ""
+    assert judged(a_minute_ago, -1, _done()) == "", "it holds no key"
+    source = facts(0, 20)
+    begun = begun_document(document_of(a_minute_ago), WANTED, source, [planned(source, 9, a_minute_ago)]).noted[LOG]
+    assert judged(begun, 15, _done(dense=True)) == "an earlier run left them unproven", "it was killed at 15"
+
+
+def test_what_a_killed_run_read_is_judged_by_the_next_one() -> None:
+    """It may have had holes, whatever the rest has."""
+    for dense in (False, True):
+        assert judged(note(4, 5, deletions=_cut(10 * DAY_MS - 60_000)), 15, _done(dense=dense)) == ""
+        assert judged(note(4, 5, deletions=_cut(8 * DAY_MS)), 15, _done(dense=dense)).startswith("172800000 ms passed")
+    assert judged(note(4, 5, deletions=_cut(8 * DAY_MS)), 19).startswith("172800000 ms passed"), "it read everything"
+    assert judged(note(4, 5, deletions=_cut(10 * DAY_MS - 60_000)), 19) == ""
+
+
+def test_a_first_copy_begins_with_the_run_that_was_killed() -> None:
+    first = replace(facts(0, 20), cut=ClockTime(8 * DAY_MS, ClockName.BROKER))
+    begun = begun_document(None, WANTED, first, [planned(first, None)]).noted[LOG]
+    assert judged(begun, 15, _done(dense=True)).startswith("172800000 ms passed since the last cut")
+    assert judged(begun, -1, _done()) == "", "it was killed before the first record"
+    source = facts(0, 20)
+    again = begun_document(document_of(begun), WANTED, source, [planned(source, None, begun)]).noted[LOG]
+    assert judged(again, 15, _done()) == ""
+    assert judged(note(-1, -1), 15, _done()) != "", "an earlier release began it"
+
+
+def document_of(*logs: NotedLog) -> DatasetDocument:
+    return msgspec.structs.replace(WANTED, logs=logs)
 
 
 def test_what_was_unproven_stays_so() -> None:

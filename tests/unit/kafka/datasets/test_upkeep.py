@@ -313,22 +313,35 @@ def test_which_segments_go(latest: tuple[int, ...], gone: tuple[int, ...]) -> No
 
 
 @pytest.mark.parametrize(
-    ("configs", "by_source", "named", "keep"),
+    ("configs", "known", "by_source", "named", "keep"),
     [
-        ({}, False, False, 7),
-        ({"cleanup.policy": "compact"}, False, True, None),
-        ({"cleanup.policy": "delete,compact"}, True, True, None),
-        (None, False, False, None),
-        (None, False, True, 7),
-        (None, True, True, None),
-        ({"retention.ms": "5"}, True, False, 5),
-        ({"retention.ms": "-1"}, True, False, None),
-        ({}, True, False, 604800000),
+        ({}, True, False, False, 7),
+        ({"cleanup.policy": "compact"}, True, False, True, None),
+        ({"cleanup.policy": "delete,compact"}, True, True, True, None),
+        (None, False, False, False, None),
+        (None, False, False, True, 7),
+        (None, False, True, True, None),
+        ({"retention.ms": "5"}, True, True, False, 5),
+        ({"retention.ms": "-1"}, True, True, False, None),
+        ({}, True, True, False, 604800000),
+        # the brokers may compact every topic, or keep it for longer
+        ({}, False, False, False, None),
+        ({}, False, False, True, 7),
+        ({}, False, True, False, None),
+        ({}, False, True, True, None),
+        ({"retention.ms": "5"}, False, True, False, None),
+        ({"retention.ms": "5"}, False, True, True, 5),
+        ({"retention.ms": "5", "cleanup.policy": "delete"}, False, True, False, 5),
+        ({"cleanup.policy": "delete"}, False, False, False, 7),
+        ({"cleanup.policy": "delete"}, False, True, False, None),
+        ({"cleanup.policy": "compact"}, False, False, True, None),
     ],
 )
-def test_what_a_topic_may_lose(configs: dict[str, str] | None, by_source: bool, named: bool, keep: int | None) -> None:
+def test_what_a_topic_may_lose(
+    configs: dict[str, str] | None, known: bool, by_source: bool, named: bool, keep: int | None
+) -> None:
     topic = None if configs is None else TopicRecord("t", "id", False, 1, 1, configs)
-    found: TopicPolicy = topic_policy(topic, 7, by_source=by_source, named=named)
+    found: TopicPolicy = topic_policy(topic, 7, configs_known=known, by_source=by_source, named=named)
     assert found.keep_ms == keep
     assert bool(found.reason) == (keep is None)
 

@@ -8,6 +8,7 @@ from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs
 from logkeep.kafka.record.backup_view import KafkaBackupView
 from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.record.documents import PartitionRecord
+from logkeep.kafka.retention.guarantee import knows_brokers
 from logkeep.kafka.scan.plan import ScanSelection, plan_scan, selected_cuts
 from logkeep.kafka.scan.values import ScanIsolation, ScanRange
 from logkeep.model.ranges import Range
@@ -34,6 +35,7 @@ def read_backup(
         groups=view.record.groups,
         acls=view.record.acls,
         quotas=view.record.quotas,
+        configs_known=knows_brokers(view.record),
         named=frozenset(wanted.include) & topics,
     )
     return facts, BackupRecords(ranges)

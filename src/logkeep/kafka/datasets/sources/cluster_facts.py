@@ -27,6 +27,7 @@ def read_cluster(cluster: Cluster, wanted: ExportSelection) -> ExportableLogs:
         groups=groups_of(facts)[0],
         acls=acls_of(facts),
         quotas=quotas_of(facts),
+        configs_known=True,
         cut=facts.cut,
         named=facts.named,
         findings=(*no_topics(facts), *facts.findings, *hanging_transactions(facts.log_ends.undecided, logs)),

@@ -171,8 +171,11 @@ def _planned(run: Run, dataset: ExistingDataset) -> Iterator[PrunedPartition]:
     now_ms, named = int(run.clock().timestamp() * 1000), run.settings.typed(TOPICS)
     chosen = {log: segments for log, segments in segments_of(dataset).items() if selects(log[0], False)}
     counted = _Counted(run.progress(), sum(each.size_bytes for some in chosen.values() for each in some), len(chosen))
+    known, by_source = dataset.topics_of_known_configs, _by_source(run)
     for log, segments in counted.each(chosen):
-        policy = topic_policy(topics.get(log[0]), older_ms, by_source=_by_source(run), named=named)
+        policy = topic_policy(
+            topics.get(log[0]), older_ms, configs_known=log[0] in known, by_source=by_source, named=named
+        )
         if policy.keep_ms is None:
             yield PrunedPartition(*log, (), len(segments), policy.reason)
             continue
