@@ -1,6 +1,7 @@
 """Archives of other tools, imported and restored to a real broker: what an independent consumer sees."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,13 @@ def expected(records: list[HandRecord]) -> dict[int, Seen]:
         r.offset: Seen(r.time if r.kind >= 0 else -1, r.key, r.value, tuple((n.decode(), v) for n, v in r.headers))
         for r in records
     }
+
+
+def restored_from(scene: Scene, tmp_path: Path, *more: str, code: int = 0) -> dict[str, Any]:
+    """The report of a restore of what is in `tmp_path / "a"`."""
+    words = ("--from", str(tmp_path / "a"), "--scratch", str(tmp_path / "scratch"), "--keep-all", "--yes")
+    target = ("--bootstrap-servers", scene.target.bootstrap, "--engine", "inline")
+    return scene.commands.json("kafka", "restore", *words, *target, *more, code=code)
 
 
 def test_a_dataset_of_version_1_comes_back_record_by_record(scene: Scene, tmp_path: Path) -> None:
@@ -73,6 +81,23 @@ def test_an_archive_of_oso_comes_back_through_a_scratch_repository(scene: Scene,
     assert [p.name for p in (tmp_path / "scratch").iterdir()] == ["logkeep-scratch.lock"]
     said = scene.commands.error("kafka", "restore", "latest", *words, *target, code=40)
     assert "--from names what is restored" in said
+
+
+def test_a_gap_is_reported_once_and_a_doubt_too(scene: Scene, tmp_path: Path) -> None:
+    """The records that are there come back. What the restore leaves out is not reported."""
+    records = [HandRecord(o, b"k", b"v", T + o) for o in range(9)]
+    three = [records[:3], records[3:6], records[6:]]
+    folder = write_archive(tmp_path / "a", {("holed", 0): three, ("holed", 1): three})
+    for partition, first in ((0, 3), (1, 0)):
+        (folder / "topics" / "holed" / f"partition={partition}" / f"segment-{first:020}.bin.zst").unlink()
+    for more in (("--dry-run",), ()):
+        done = restored_from(scene, tmp_path, *more, code=21)
+        found = [(f["code"], f["where"]) for f in troubles(done)]
+        assert sorted(found) == [("gap", "holed/0"), ("segments-expired", "holed/1")]
+    assert done["verdict"] == "proven"
+    assert [r.value for r in seen(scene.target.bootstrap, "holed", 0).values()] == [b"v"] * 6
+    rest = restored_from(scene, tmp_path, "--partitions", "holed:1", "--rename", "s/^/other-/", code=2)
+    assert [f["code"] for f in troubles(rest)] == ["segments-expired"]
 
 
 @pytest.mark.parametrize("form", FORMAT_NAMES)
