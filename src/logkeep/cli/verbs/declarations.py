@@ -114,7 +114,8 @@ SQL_QUERY = Declaration(
     a read-committed consumer would not see is left out. Filters by topic, partition, offset and timestamp limit what is
     read.
 
-    With --from the topics of a dataset are the tables, and `records`; every query reads whole topics.
+    With --from the topics of a dataset are the tables, and `records`; every query reads whole topics. Files of it that
+    are missing are noted.
 
     A ZooKeeper source has one table, `transactions`: see `zookeeper log`.
 

@@ -132,6 +132,10 @@ class OsoPartitionReader:
 
         assert segment.file is not None  # noqa: S101 - the caller asked
         name, counts = segment.file.name, OsoCounts()
+    def listed(self, notes: ReadNotes) -> Sequence[int]:
+        self._note_missing(notes)
+        return [s.start for s in self.segments if s.file]
+
         opened = open_segment(self.store.get(name, LARGEST_SEGMENT_BYTES), name)
         for batch in segment_records(opened, counts, segment.most_bytes):
             notes.add("producer-times", batch.num_rows if self.append_time else 0, name)
