@@ -350,7 +350,8 @@ SHOW_RECORDS = Declaration(
     backup: its topic `_schemas`, or what `kafka backup --registry` read. Where something cannot be decoded, its row
     says why. With --key, the partition of Kafka's hash is searched first; others only if the key is not there.
 
-    With --from, records of a dataset that `kafka import` would take. It has no registry: use --schema-dir.
+    With --from, records of a dataset that `kafka import` would take. It has no registry: use --schema-dir. Offsets that
+    are missing in it, among those that were read, are noted.
     """,
     options=(
         *STORE_OPTIONS,

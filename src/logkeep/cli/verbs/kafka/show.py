@@ -211,14 +211,15 @@ def _notes(question: "RecordQuestion", found: "FoundRecords", absent: str | None
     if absent is not None:
         notes.append(f"there is no record to show at offset {question.offset}: {absent}")
     if found.hashed_to is not None:
+        count = f" if the topic has {plural(found.assumed, 'partition')}" if found.assumed else ""
         if found.searched == (found.hashed_to,):
             notes.append(
-                f"searched partition {found.hashed_to} alone, to which Kafka's default partitioner assigns this key; "
-                f"`logkeep kafka show {shell_word(f'{question.topic}:PARTITION')}` searches another one"
+                f"searched partition {found.hashed_to} alone, to which Kafka's default partitioner assigns this "
+                f"key{count}; `logkeep kafka show {shell_word(f'{question.topic}:PARTITION')}` searches another one"
             )
         else:
             notes.append(
-                f"the key is not in partition {found.hashed_to}, to which Kafka's default partitioner assigns it: "
-                "the others were searched too"
+                f"the key is not in partition {found.hashed_to}, to which Kafka's default partitioner assigns "
+                f"it{count}: the others were searched too"
             )
     return notes

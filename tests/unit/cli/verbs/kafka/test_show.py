@@ -156,7 +156,10 @@ def test_records_of_a_dataset_are_shown_in_the_same_way(here: Here, tmp_path: Pa
     ]
     assert offsets(here.json("kafka", "show", "t:1:12", "--limit", "2", *there)) == [(1, 12), (1, 13)]
     assert offsets(here.json("kafka", "show", "t", "--last", "3", *there)) == [(1, 13), (0, 4), (1, 14)]
-    assert offsets(here.json("kafka", "show", "t", "--key", "k3", *there)) == [(0, 3), (1, 13)]
+    keyed = here.json("kafka", "show", "t", "--key", "k3", *there)
+    assert (offsets(keyed), keyed["searched"]) == ([(0, 3)], [0])
+    assert "assigns this key if the topic has 2 partitions; `logkeep kafka show t:PARTITION`" in keyed["notes"][0]
+    assert offsets(here.json("kafka", "show", "t:1", "--key", "k3", *there)) == [(1, 13)]
     assert offsets(here.json("kafka", "show", "t", "--contains", "v2", "--limit", "1", *there)) == [(0, 2)]
     window = ("--since", "1970-01-01T00:00:01Z", "--until", "1970-01-01T00:00:02Z")
     assert offsets(here.json("kafka", "show", "t", *window, *there)) == [(0, 1), (1, 11)]
