@@ -219,7 +219,7 @@ def _notes(question: "RecordQuestion", found: "FoundRecords", absent: str | None
             )
         else:
             notes.append(
-                f"the key is not in partition {found.hashed_to}, to which Kafka's default partitioner assigns "
-                f"it{count}: the others were searched too"
+                f"no matching record with this key is in partition {found.hashed_to}, to which Kafka's default "
+                f"partitioner assigns it{count}: the others were searched too"
             )
     return notes

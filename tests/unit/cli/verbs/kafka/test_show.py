@@ -96,8 +96,12 @@ def test_a_key_is_looked_for_in_the_partition_of_its_hash_first(here: Here) -> N
     assert offsets(elsewhere) == [(0, 0)]
     assert elsewhere["searched"] == [2, 0, 1]
     assert elsewhere["notes"] == [
-        "the key is not in partition 2, to which Kafka's default partitioner assigns it: the others were searched too"
+        "no matching record with this key is in partition 2, to which Kafka's default partitioner assigns it: "
+        "the others were searched too"
     ]
+    early = here.json("kafka", "show", "state", "--key", "k7", "--until", "2023-11-14T22:13:21Z")
+    assert (early["records"], early["searched"]) == ([], [1, 0, 2]), "the partition has the key, at another time"
+    assert early["notes"][0].startswith("no matching record with this key is in partition 1, to which")
     assert offsets(here.json("kafka", "show", "state:1", "--key", "base64:azc=")) == [(1, 2), (1, 12)]
 
 
