@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 
 _SHOWN_GAPS = 5
 _WHERE = re.compile(
-    r"(?P<topic>[A-Za-z0-9._-]{1,249})(:(?P<partition>[0-9]{1,9})(:(?P<offset>[0-9]{1,18}))?)?", re.ASCII
+    r"(?P<topic>[A-Za-z0-9._-]{1,249})(:(?P<partition>[0-9]{1,9})(:(?P<offset>[0-9]{1,99}))?)?", re.ASCII
 )
+_LARGEST_OFFSET = 2**63 - 1
 
 
 @verb(SHOW_RECORDS, report=ShowReport, text=show_text)
@@ -115,6 +116,8 @@ def _question(run: Run, text: str) -> "RecordQuestion":
     last: int | None = run[LAST_RECORDS]
     given = run.settings.origin(MOST_ROWS).place is not SettingPlace.DEFAULT
     offset = None if where["offset"] is None else int(where["offset"])
+    if offset is not None and offset > _LARGEST_OFFSET:
+        raise UsageError(f"{offset} is no offset", remedy=f"the largest one that Kafka has is {_LARGEST_OFFSET}")
     if last is not None and (given or offset is not None):
         other = "--limit" if given else "an offset"
         raise UsageError(f"--last and {other} exclude each other", remedy="leave one of them out")

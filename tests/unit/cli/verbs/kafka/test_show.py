@@ -64,6 +64,7 @@ def test_one_offset_is_shown_with_all_of_its_fields(here: Here) -> None:
         ("state:1:11", "compaction removed it, it was deleted at the source, or it is a transaction marker; "
                        "the next record is at offset 12"),
         ("state:0:999", "the backup has offsets 0 to 10 of this partition"),
+        ("state:0:9223372036854775807", "the backup has offsets 0 to 10 of this partition"),
     ],
 )  # fmt: skip
 def test_an_offset_without_a_record_is_explained(here: Here, where: str, why: str) -> None:
@@ -159,6 +160,8 @@ def test_records_of_a_dataset_are_shown_in_the_same_way(here: Here, tmp_path: Pa
         "there is no record to show at offset 99: the dataset has none there"
     ]
     assert offsets(here.json("kafka", "show", "t:1:12", "--limit", "2", *there)) == [(1, 12), (1, 13)]
+    for more in ((), ("--limit", "2")):
+        assert offsets(here.json("kafka", "show", "t:1:9223372036854775807", *more, *there)) == []
     assert offsets(here.json("kafka", "show", "t", "--last", "3", *there)) == [(1, 13), (0, 4), (1, 14)]
     keyed = here.json("kafka", "show", "t", "--key", "k3", *there)
     assert (offsets(keyed), keyed["searched"]) == ([(0, 3)], [0])
@@ -176,6 +179,8 @@ def test_records_of_a_dataset_are_shown_in_the_same_way(here: Here, tmp_path: Pa
     ("words", "message"),
     [
         (("state:x",), "'state:x' names no records"),
+        (("state:0:9223372036854775808",), "9223372036854775808 is no offset"),
+        (("state:0:" + "9" * 30, "--from", "repo"), "9" * 30 + " is no offset"),
         (("stat",), "there is no topic 'stat' in the backup"),
         (("state:9",), "state has no partition 9 in the backup"),
         (("state", "--last", "2", "--limit", "3"), "--last and --limit exclude each other"),
