@@ -76,7 +76,7 @@ def test_prune_by_age_leaves_the_last_segment_and_topics_of_unknown_policy(datas
     assert left["findings"] == []
 
 
-NOTED = {
+NOTED: dict[str, Any] = {
     "type": "logkeep-dataset",
     "format": "kafka-backup-v1",
     "isolation": "committed",
@@ -87,6 +87,23 @@ NOTED = {
         {"topic": "gone", "partition": 0, "history": "h", "last": 4},
     ],
 }
+
+
+def test_prune_by_the_retention_of_the_source(dataset: Path, tmp_path: Path) -> None:
+    words = ("prune", str(dataset), "--source-retention")
+    assert "does not say its retention.ms" in called(tmp_path, *words, "--dry-run")["partitions"][0]["reason"]
+    logs = [{**log, "last": last} for log, last in zip(NOTED["logs"], (29, 17), strict=False)]
+    topic = {"name": "orders", "id": "0" * 32, "internal": False, "partitions": 2, "replication_factor": 1}
+    (dataset / ".logkeep").mkdir()
+    for keeps, gone in (("-1", [[], []]), (str(7 * DAY_MS), [[10], []])):
+        topics = [{**topic, "configs": {"retention.ms": keeps}}]
+        document = json.dumps({**NOTED, "logs": logs, "topics": topics})
+        (dataset / ".logkeep" / "dataset.json").write_text(document)
+        planned = called(tmp_path, *words, "--dry-run")
+        assert [each["first_offsets"] for each in planned["partitions"]] == gone, "a record of offset 23 is 6 days old"
+    called(tmp_path, *words, "-y")
+    left = called(tmp_path, "verify", str(dataset))
+    assert ([(p["first"], p["last"]) for p in left["partitions"]], left["findings"]) == ([(18, 29), (10, 17)], [])
 
 
 def test_what_a_run_noted_and_is_not_there_is_a_gap(dataset: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli.filled_repository import Filled
+from tests.support.datasets.oso_files import write_archive
 from tests.support.datasets.v1_files import HandRecord, segment_files, segment_name, write_partition
 from tests.support.kafka.command_in_process import Commands
 from tests.support.kafka.whole_backups import new_place
@@ -120,6 +121,44 @@ def test_a_missing_segment_is_a_gap(commands: Commands, dataset: Path) -> None:
     write_partition(dataset, "orders", 0, {0: some(100, 120), 120: some(120, 140), 140: some(140, 170)})
     later = commands.json(*words, code=2)
     assert (later["new_offsets"], codes(later["findings"])) == (10, {"not-archived-before"})
+
+
+def test_gaps_that_are_allowed_are_named_and_end_with_2(commands: Commands, dataset: Path, tmp_path: Path) -> None:
+    write_partition(dataset, "orders", 0, {0: some(100, 120), 120: some(120, 140), 140: some(140, 160)})
+    for end in ("records", "index"):
+        (dataset / "orders" / f"{segment_name(0, 120)}_{end}").unlink()
+        (dataset / "orders" / f"{segment_name(0, 150)}_{end}").unlink()
+    commands.json("kafka", "import", str(dataset), "--source", "old", code=21)
+    known = commands.json("kafka", "import", str(dataset), "--source", "known", "--allow-gaps", code=2)
+    assert [g.split(":")[0] for g in known["gaps"]] == ["orders/0 [120, 140)"]
+    for number, (more, code) in enumerate((((), 21), (("--allow-gaps",), 2))):
+        where = ("--source", "known", "--format", "avro", "--to", str(tmp_path / f"{number}"))
+        done = commands.json("kafka", "export", "latest", *where, *more, "--engine", "inline", code=code)
+        assert [g.split(":")[0] for g in done["gaps"]] == ["orders/0 [120, 140)"]
+
+
+def test_topics_of_kafka_come_along_only_with_internal(commands: Commands, dataset: Path, tmp_path: Path) -> None:
+    write_partition(dataset, "__consumer_offsets", 0, {0: some(0, 5)})
+    words = ("kafka", "import", str(dataset), "--source")
+    assert commands.json(*words, "without")["topics"] == 1
+    assert commands.json(*words, "all", "--internal")["topics"] == 2
+    for more, topics in (((), ["orders"]), (("--internal",), ["__consumer_offsets", "orders"])):
+        to = tmp_path / f"exported-{len(more)}"
+        where = ("--source", "all", "--format", "avro", "--to", str(to), "--engine", "inline")
+        commands.json("kafka", "export", "latest", *where, *more)
+        assert sorted(p.name for p in (to / "topics").iterdir()) == topics
+
+
+def test_a_format_that_is_named(commands: Commands, dataset: Path) -> None:
+    words = ("kafka", "import", str(dataset), "--format")
+    said = commands.error(*words, "avro", code=40)
+    assert "there is no dataset in the format avro" in said
+    write_archive(dataset, {("t", 0): [some(0, 5)]})
+    said = commands.error("kafka", "import", str(dataset), code=40)
+    assert "it looks like kafka-backup-v1 and oso" in said
+    assert "--format" in said
+    assert commands.json(*words, "oso", "--source", "oso")["new_offsets"] == 5
+    assert commands.json(*words, "kafka-backup-v1", "--source", "v1")["new_offsets"] == 80
 
 
 def test_torn_writes_are_reported_with_counts(commands: Commands, dataset: Path) -> None:

@@ -330,7 +330,11 @@ SINCE: Option[int | None] = Option(
     "since", Timestamp(), None, "Only records of this time or later; of groups, with --history or --raw.",
     where=Where.FLAG,
 )  # fmt: skip
-UNTIL: Option[int | None] = Option("until", Timestamp(), None, "Only records before this time.", where=Where.FLAG)
+UNTIL: Option[int | None] = Option(
+    "until", Timestamp(), None,
+    "Only records before this time. Later batches are read too where producers set the times.",
+    where=Where.FLAG,
+)  # fmt: skip
 LAST_RECORDS: Option[int | None] = Option(
     "last", Int(1), None, "Show this many of the last records, by time, instead of the first ones.", where=Where.FLAG
 )

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import shutil
 import struct
 from collections.abc import Iterator
 from contextlib import closing, redirect_stderr, redirect_stdout
@@ -29,6 +30,8 @@ from logkeep.formats.datasets.avro.schemas import AvroSchema
 from logkeep.formats.datasets.avro.writer import AvroFileWriter, AvroOptions
 from logkeep.model.cache import cache_dir
 from tests.support.kafka.arrow_samples import PARTITION, TOPIC, rows_of, sample
+from tests.support.kafka.listed_exports import ListedExports, ListedSource, exportable, exportable_logs
+from tests.support.kafka.listed_exports import rows as records_at
 from tests.support.kafka.salvage_steps import salvaged
 from tests.support.kafka.table_logs import START_MS, Row, all_rows, back_up_tables
 from tests.support.servers.spark_connectors import CONNECTORS
@@ -228,6 +231,30 @@ def test_a_dataset_is_queried_too(shell: Shell, tmp_path: Path) -> None:
     assert shell.rows("SELECT key, value, offset FROM sold", "--from", str(tmp_path)) == [["k", "v", 7]]
     assert "the nearest are: `sold`" in shell.refused("SELECT * FROM solt", "--from", str(tmp_path))
     assert "leave them out" in shell.refused("SELECT 1", "--from", str(tmp_path), "--as", "then=1")
+
+
+def test_a_query_of_a_dataset_names_what_is_missing(shell: Shell, tmp_path: Path) -> None:
+    """One file in the middle, one whole partition, one whole topic: the rows are fewer, and the answer says so."""
+    exports = ListedExports(tmp_path / "set", "avro", segment_bytes=1)
+    logs = [exportable("sold", 0, 0, 3), exportable("sold", 1, 0, 2), exportable("gone", 0, 0, 2)]
+    exports.run(ListedSource(exportable_logs(*logs), {each.log: records_at(*range(each.end)) for each in logs}))
+    query, there = "SELECT count(*) FROM records", ("--from", str(tmp_path / "set"))
+    whole = json.loads(shell.sql(query, "--json", *there).out)
+    assert (whole["rows"], whole["findings"]) == ([[7]], [])
+    topics = tmp_path / "set" / "topics"
+    (topics / "sold" / "partition=0" / f"sold+0-{1:020}.data").unlink()
+    for lost in (topics / "sold" / "partition=1", topics / "gone"):
+        shutil.rmtree(lost)
+    said = json.loads(shell.sql(query, "--json", *there).out)
+    assert said["rows"] == [[2]]
+    assert {(f["code"], f["severity"]) for f in said["findings"]} == {("gap", "note")}
+    assert sorted(f"{f['where']} {f['what'].partition(' are ')[0]}" for f in said["findings"]) == [
+        "gone/0 offsets [0, 2)",
+        "sold/0 offsets [1, 2)",
+        "sold/1 offsets [0, 2)",
+    ]
+    assert shell.rows("SELECT count(*) FROM gone", *there) == [[0]]
+    assert "NOTE    sold/0: offsets [1, 2) are not in the dataset" in shell.sql(query, *there).out
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Writes archives of OSO kafka-backup by hand, as the tool lays them out."""
 
+import hashlib
 import json
 import struct
 import zlib
@@ -63,16 +64,18 @@ def write_archive(
     groups: Mapping[str, Mapping[str, Mapping[str, int]]] | None = None,
     gaps: Mapping[tuple[str, int], Sequence[tuple[int, int]]] | None = None,
     topic_fields: Mapping[str, Mapping[str, Any]] | None = None,
+    hashed: bool = False,
     **fields: Any,
 ) -> Path:
-    """The directory of an archive with its manifest."""
+    """The directory of an archive with its manifest; `hashed` as since version 0.25."""
     folder, topics = root / name, dict[str, Any]()
     for (topic, partition), segments in logs.items():
         listed = []
         for records in segments:
             where = f"topics/{topic}/partition={partition}/segment-{records[0].offset:020d}.bin{CODECS[codec][1]}"
             (folder / where).parent.mkdir(parents=True, exist_ok=True)
-            (folder / where).write_bytes(segment_bytes(records, codec))
+            data = segment_bytes(records, codec)
+            (folder / where).write_bytes(data)
             listed.append(
                 {
                     "key": f"{name}/{where}",
@@ -81,6 +84,7 @@ def write_archive(
                     "record_count": len(records),
                     "uncompressed_size": sum(len(record_bytes(r)) for r in records),
                     "uploaded_at": 5,
+                    **({"sha256": hashlib.sha256(data).hexdigest()} if hashed else {}),
                 }
             )
         made = topics.setdefault(topic, {"name": topic, "partitions": [], **(topic_fields or {}).get(topic, {})})

@@ -112,9 +112,10 @@ SQL_QUERY = Declaration(
     `records` has the records of all topics but Kafka's own. `logkeep_topics`, `logkeep_partitions`, `logkeep_groups`
     and `logkeep_segments` describe the backup. With --as then=ID another backup is there as well: `then.orders`. What
     a read-committed consumer would not see is left out. Filters by topic, partition, offset and timestamp limit what is
-    read.
+    read; where producers set the times, a window of time is read to the end of the log.
 
-    With --from the topics of a dataset are the tables, and `records`; every query reads whole topics.
+    With --from the topics of a dataset are the tables, and `records`; every query reads whole topics. Files of it that
+    are missing are noted.
 
     A ZooKeeper source has one table, `transactions`: see `zookeeper log`.
 

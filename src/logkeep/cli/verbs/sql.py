@@ -106,17 +106,18 @@ def _query_dataset(run: Run, url: str, query: str) -> SqlReport:
     from logkeep.engine.spark.sql.query import Query  # noqa: PLC0415 - as above
     from logkeep.engine.spark.sql.tables import QueryTable, UnitTable  # noqa: PLC0415
     from logkeep.kafka.importing.recognise import open_dataset  # noqa: PLC0415
-    from logkeep.kafka.importing.table_rows import SCHEMA, dataset_rows, dataset_tables  # noqa: PLC0415
+    from logkeep.kafka.importing.table_rows import SCHEMA, dataset_rows, dataset_tables, missing_files  # noqa: PLC0415
+    from logkeep.kafka.importing.writer_notes import with_lost_partitions  # noqa: PLC0415
 
     store = ReadOnlyStore(opened_store(run, url))
-    reader = open_dataset(store)
+    reader = with_lost_partitions(open_dataset(store))
     if (root := local_root(url)) is not None:
         use_directories(run, root)
     tables: dict[str, QueryTable] = {
         name: UnitTable(SCHEMA, dataset_rows, units) for name, units in dataset_tables(reader).items()
     }
     found = spark_engine(run).query(Query(query, tables, _row_limit(run), _sink(run)))
-    return _report(run, "", store.url, found, reader.findings)
+    return _report(run, "", store.url, found, (*reader.findings, *missing_files(reader)))
 
 
 def _query_zookeeper(run: Run, query: str) -> SqlReport:

@@ -39,6 +39,7 @@ class OsoSegment:
     where: str
     codec: int
     records: int
+    first: int
     last: int
     packed: memoryview
 
@@ -56,7 +57,7 @@ def open_segment(data: bytes, where: str) -> OsoSegment:
         raise Damaged("the segment fails its checksum", subject=where, remedy=_REMEDY)
     if codec > 2 or version < 1 or (records and not 0 <= first <= last < 2**63 - 1):
         raise Damaged("its header has impossible numbers", subject=where, remedy=_REMEDY)
-    return OsoSegment(where, codec, records, last, memoryview(data)[_HEAD.size : -8])
+    return OsoSegment(where, codec, records, first, last, memoryview(data)[_HEAD.size : -8])
 
 
 def _plain(segment: OsoSegment, most_bytes: int) -> Iterator[bytes | memoryview]:

@@ -88,6 +88,9 @@ class FilesPartitionReader:
                 if wanted < len(offsets):
                     yield batch.slice(wanted)
 
+    def listed(self, notes: ReadNotes) -> Sequence[int]:
+        return [_first_offset(info.name) for info in self.files]
+
     def _file(self, info: ObjectInfo, notes: ReadNotes) -> "Iterator[pa.RecordBatch]":
         try:
             yield from self._records_of(info, notes)
@@ -187,6 +190,11 @@ def _find_files(objects: Iterable[ObjectInfo], wanted: str) -> Iterator[_Found]:
             if (named[1], int(named[2])) != (named[3], int(named[4])):
                 raise Damaged("its name is not one of its directory", subject=info.name, remedy=_REMEDY)
             yield _Found(named[1], int(named[2]), "", int(named[5]), info)
+
+
+def _first_offset(name: str) -> int:
+    """Of a file, by its name: the digits behind the last `-`."""
+    return int(name.rpartition("-")[2].partition(".")[0])
 
 
 def _marked_empty(objects: Iterable[ObjectInfo]) -> Iterator[tuple[str, int]]:

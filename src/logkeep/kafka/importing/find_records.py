@@ -12,9 +12,16 @@ import pyarrow.compute as pc
 
 from logkeep.errors import UsageError
 from logkeep.kafka.importing.reader import DatasetGap, DatasetReader, PartitionReader, ReadNotes
-from logkeep.kafka.importing.writer_notes import noted_records
+from logkeep.kafka.importing.writer_notes import noted_records, with_lost_partitions
 from logkeep.kafka.record.dataset_document import DatasetLog, NotedLog
-from logkeep.kafka.scan.find import FoundRecord, FoundRecords, RecordQuestion, found_in, last_by_time
+from logkeep.kafka.scan.find import (
+    FoundRecord,
+    FoundRecords,
+    RecordQuestion,
+    found_in,
+    hashed_partition,
+    last_by_time,
+)
 from logkeep.kafka.scan.plan import no_topic
 
 
@@ -27,23 +34,30 @@ class FoundInDataset(NamedTuple):
 def find_in_dataset(reader: DatasetReader, asked: RecordQuestion, subject: str) -> FoundInDataset:
     """The records that a question selects. Raises UsageError for a topic or partition that is not there, and what the
     reader raises."""
+    reader = with_lost_partitions(reader)
     there = sorted((p for p in reader.partitions if p.topic == asked.topic), key=lambda p: p.partition)
     if not there:
         raise no_topic(asked.topic, {p.topic for p in reader.partitions}, subject, "the dataset")
     chosen = [p for p in there if asked.partition in (None, p.partition)]
     if not chosen:
         raise UsageError(f"{asked.topic} has no partition {asked.partition} in the dataset", subject=subject)
+    known = next((t.partitions for t in reader.topics if t.name == asked.topic), None)
+    assumed = there[-1].partition + 1 if known is None else 0
+    hashed_to = hashed_partition(asked, known or assumed)
+    chosen.sort(key=lambda p: (p.partition != hashed_to, p.partition))
     found: list[FoundRecord] = []
     searches = list[_Search]()
     for each in chosen:
         if len(found) > asked.limit and not asked.last:
             break
+        if found and [search.partition.partition for search in searches] == [hashed_to]:
+            break  # the key is in the partition where it belongs
         search = _Search(each, reader.notes, asked)
         searches.append(search)
         found += search.last() if asked.last else search.first(asked.limit + 1 - len(found))
     kept = last_by_time(found, asked.limit) if asked.last else tuple(found[: asked.limit])
     searched = tuple(search.partition.partition for search in searches)
-    result = FoundRecords(kept, len(found) > asked.limit, len(there), searched)
+    result = FoundRecords(kept, len(found) > asked.limit, len(there), searched, hashed_to, assumed)
     return FoundInDataset(result, tuple(lost for search in searches for lost in search.lost()))
 
 

@@ -1,6 +1,6 @@
 """Opens a kafka-backup-v1 dataset: `<topic>/index_partition_NNN` and segments, with or without `.logkeep/`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,11 @@ class ListedReader:
     start: int
     segment: V1SegmentReader | None
     first: int = -1
+
+    @property
+    def begin(self) -> int:
+        """The offset of its first record, as far as its name and the index say: the tool calls a first segment 0."""
+        return max(self.start, self.first)
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,20 @@ class V1PartitionReader:
             wanted = found[int(np.searchsorted(found.offsets, start)) :]
             if len(wanted):
                 yield wanted.arrow()
+
+    def listed(self, notes: ReadNotes) -> Sequence[int]:
+        self._note_files(notes)
+        there, missing = list[int](), list[ListedReader]()
+        for each in self.segments:
+            if each.segment is None:
+                missing += [each] if there else []
+                continue
+            if missing:
+                notes.lose(missing[0].begin, each.begin, _gap(missing))
+            there, missing = [*there, each.begin], []
+        if missing:
+            notes.lose(missing[0].begin, missing[-1].begin + 1, _gap(missing))
+        return there
 
     def _note_files(self, notes: ReadNotes) -> None:
         where = f"{self.topic}, partition {self.partition}"

@@ -4,6 +4,7 @@ The manifest says what belongs to the archive. A key in it is used only as the t
 spells, and the file is looked up in the listing: a renamed or copied directory is read as well.
 """
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ from logkeep.store.base import ObjectInfo, Store
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from logkeep.formats.datasets.oso_segments import OsoSegment
+
 FORMAT = "oso"
 MANIFEST, GROUPS = "manifest.json", "consumer-groups-snapshot.json"
 _DOCUMENT_LIMIT, LARGEST_SEGMENT_BYTES = 512 << 20, 1 << 30
@@ -34,7 +37,9 @@ class _Segment(msgspec.Struct, frozen=True):
     key: str
     start_offset: int
     end_offset: int
+    record_count: int | None = None
     uncompressed_size: int | None = None
+    sha256: str | None = None
     covered_start_offset: int | None = None
     covered_end_offset: int | None = None
     pruned: bool | None = None
@@ -87,6 +92,10 @@ class OsoSegmentFile:
     """The name of its file, below the manifest's directory; empty if the manifest says that the tool removed it."""
     file: ObjectInfo | None
     most_bytes: int
+    listed: tuple[int, int, int | None]
+    """Offsets of its first and its last record, and how many there are, as the manifest has them."""
+    sha256: str | None
+    """Of the file; None in a manifest before 0.25."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +132,10 @@ class OsoPartitionReader:
                     last = int(offsets[-1])
                     yield batch.slice(known)
 
+    def listed(self, notes: ReadNotes) -> Sequence[int]:
+        self._note_missing(notes)
+        return [s.start for s in self.segments if s.file]
+
     def _segment(self, segment: OsoSegmentFile, notes: ReadNotes) -> "Iterator[pa.RecordBatch]":
         from logkeep.formats.datasets.oso_segments import (  # noqa: PLC0415 - as above
             OsoCounts,
@@ -132,7 +145,9 @@ class OsoPartitionReader:
 
         assert segment.file is not None  # noqa: S101 - the caller asked
         name, counts = segment.file.name, OsoCounts()
-        opened = open_segment(self.store.get(name, LARGEST_SEGMENT_BYTES), name)
+        data = self.store.get(name, LARGEST_SEGMENT_BYTES)
+        opened = open_segment(data, name)
+        _refuse_other(segment, opened, data)
         for batch in segment_records(opened, counts, segment.most_bytes):
             notes.add("producer-times", batch.num_rows if self.append_time else 0, name)
             yield batch
@@ -234,7 +249,26 @@ def _file(topic: str, partition: int, segment: _Segment, files: Mapping[str, Obj
     span = _range(start, end + 1, named)
     size = segment.uncompressed_size
     most = LARGEST_SEGMENT_BYTES if size is None else min(max(size, 0), LARGEST_SEGMENT_BYTES)
-    return OsoSegmentFile(*span, "" if segment.pruned else named, None if segment.pruned else files.get(named), most)
+    return OsoSegmentFile(
+        *span,
+        "" if segment.pruned else named,
+        None if segment.pruned else files.get(named),
+        most,
+        (segment.start_offset, segment.end_offset, segment.record_count),
+        segment.sha256,
+    )
+
+
+def _refuse_other(segment: OsoSegmentFile, opened: "OsoSegment", data: bytes) -> None:
+    """Raise Damaged for another file than the manifest lists: a segment does not say its topic and partition."""
+    first, last, count = segment.listed
+    same = not opened.records or (opened.first, opened.last) == (first, last)
+    if not same or count not in (None, opened.records):
+        records = f"{'' if count is None else f'{count} '}records from offset {first} to {last}"
+        what = f"the manifest lists {records}, and the file has {opened.records} from {opened.first} to {opened.last}"
+        raise Damaged(what, subject=opened.where, remedy=_REMEDY)
+    if segment.sha256 is not None and hashlib.sha256(data).hexdigest() != segment.sha256.lower():
+        raise Damaged("it does not have the SHA-256 of the manifest", subject=opened.where, remedy=_REMEDY)
 
 
 def _newer(store: Store, root: str, segment: OsoSegmentFile) -> OsoSegmentFile:

@@ -102,6 +102,10 @@ class PartitionReader(Protocol):
     def records(self, notes: ReadNotes, start: int = 0) -> "Iterator[pa.RecordBatch]":
         """Batches of the schema in `formats.datasets.arrow`, in order of offset, from `start` on."""
 
+    def listed(self, notes: ReadNotes) -> Sequence[int]:
+        """First offsets of the files that are there, in order. What the listing and the indexes show to be missing or
+        doubtful is noted; no record is read."""
+
 
 @dataclass(frozen=True)
 class LostPartition:
@@ -114,6 +118,9 @@ class LostPartition:
 
     def records(self, notes: ReadNotes, start: int = 0) -> "Iterator[pa.RecordBatch]":
         yield from ()
+
+    def listed(self, notes: ReadNotes) -> Sequence[int]:
+        return ()
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from logkeep.kafka.client.topology import is_internal
 from logkeep.kafka.importing.findings import count_findings, doubt_findings
 from logkeep.kafka.importing.groups import group_records
 from logkeep.kafka.importing.import_task import import_ranges
-from logkeep.kafka.importing.plan import ImportPlan, bundles, check_topic_name, plan_import, topic_id, unit_name
-from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic, LostPartition
+from logkeep.kafka.importing.plan import ImportPlan, bundles, plan_import, topic_id, unit_name
+from logkeep.kafka.importing.reader import DatasetReader
 from logkeep.kafka.importing.survey_task import survey_partition
 from logkeep.kafka.importing.values import DatasetSurveyUnit, ImportUnit, PartitionSurvey
 from logkeep.kafka.logs.leader_epochs import EpochRun
@@ -135,10 +135,12 @@ class KafkaImport:
             return self._complete(session, ongoing, found, assemble(plan, results))
 
     def _survey(self, options: ImportOptions, engine: Engine) -> _Surveyed:
+        from logkeep.kafka.importing.writer_notes import with_lost_partitions  # noqa: PLC0415 - pyarrow loads late
+
         folded = read_chain(self.place)
         check_wanted(options.wanted_id, folded.last_id)
         check_source(self.place, KIND, self.identity)
-        reader = _selected(_with_lost_partitions(self.reader), options)
+        reader = _selected(with_lost_partitions(self.reader), options)
         _check_acls(reader)
         ids = {t.name: topic_id(reader.label.format, self.place.source, t.name) for t in reader.topics}
         last = last_record(self.place, folded)
@@ -215,21 +217,6 @@ class KafkaImport:
             acls=found.reader.acls if found.reader.acls is not None or last is None else last.acls,
             quotas=found.reader.quotas or (last.quotas if last is not None else ()),
         )
-
-
-def _with_lost_partitions(reader: DatasetReader) -> DatasetReader:
-    """The reader with partitions of which a run noted records and no file is left. Raises UsageError for hostile
-    names."""
-    there = {(p.topic, p.partition) for p in reader.partitions}
-    lost = [log for log, note in reader.notes.items() if note.last >= 0 and log not in there]
-    names = {log.topic for log in lost} - {t.name for t in reader.topics}
-    for name in names:
-        check_topic_name(name)
-    return replace(
-        reader,
-        topics=(*reader.topics, *(reader.noted_topics.get(name, DatasetTopic(name)) for name in sorted(names))),
-        partitions=(*reader.partitions, *(LostPartition(*log) for log in lost)),
-    )
 
 
 def _check_acls(reader: DatasetReader) -> None:

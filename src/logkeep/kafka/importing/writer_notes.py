@@ -1,6 +1,7 @@
 """What the writer of a dataset has noted of a partition, beside the records that are there."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +9,17 @@ import pyarrow as pa
 from logkeep.errors import Damaged
 from logkeep.formats.datasets.binary_spans import numbers
 from logkeep.formats.kafka.record_kernels import Longs
-from logkeep.kafka.importing.reader import GONE, GONE_AT_END, START_MISSING, PartitionReader, ReadNotes
+from logkeep.kafka.importing.plan import check_topic_name
+from logkeep.kafka.importing.reader import (
+    GONE,
+    GONE_AT_END,
+    START_MISSING,
+    DatasetReader,
+    DatasetTopic,
+    LostPartition,
+    PartitionReader,
+    ReadNotes,
+)
 from logkeep.kafka.record.dataset_document import NotedLog
 
 
@@ -76,3 +87,38 @@ def noted_records(
     notes.lose(after, note.last + 1, GONE_AT_END)
     if not start:
         notes.add(START_MISSING, files.missing_at_start(first), f"offset {files.first}")
+
+
+def note_missing_files(reader: PartitionReader, note: NotedLog | None, notes: ReadNotes) -> None:
+    """Note which files are missing, as far as the listing, the indexes and the note show it. No record is read."""
+    there = np.array(reader.listed(notes), np.int64)
+    if note is None:
+        return
+    files = NotedFiles(note.starts)
+    after = files.first
+    if len(there):
+        first, last = int(there[0]), int(there[-1])
+        later = [*(s for s in note.starts if s > last), *(gap.end for gap in notes.lost if gap.start > last)]
+        notes.add(START_MISSING, files.missing_at_start(first), f"offset {files.first}")
+        for begin, end in files.missing_before(there):
+            notes.lose(begin, end, GONE)
+        for begin, end in note.lost_between(first, max(last, note.last)):
+            notes.lose(begin, end, "the source removed it before it was exported")
+        after = min(later, default=note.last + 1)
+    after = max([after, *(gap.end for gap in notes.lost)])  # an index may have said it already
+    notes.lose(after, note.last + 1, GONE_AT_END)
+
+
+def with_lost_partitions(reader: DatasetReader) -> DatasetReader:
+    """The reader with partitions of which a run noted records and no file is left. Raises UsageError for hostile
+    names."""
+    there = {(p.topic, p.partition) for p in reader.partitions}
+    lost = [log for log, note in reader.notes.items() if note.last >= 0 and log not in there]
+    names = {log.topic for log in lost} - {t.name for t in reader.topics}
+    for name in names:
+        check_topic_name(name)
+    return replace(
+        reader,
+        topics=(*reader.topics, *(reader.noted_topics.get(name, DatasetTopic(name)) for name in sorted(names))),
+        partitions=(*reader.partitions, *(LostPartition(*log) for log in lost)),
+    )

@@ -70,6 +70,8 @@ class FoundRecords:
     """The partitions that were read, in order."""
     hashed_to: int | None = None
     """The partition to which Kafka's default partitioner assigns the key."""
+    assumed: int = 0
+    """The number of partitions for which that holds, where nothing says how many there were; 0: the number is known."""
 
 
 def find_records(view: KafkaBackupView, asked: RecordQuestion, counters: ScanCounters) -> FoundRecords:
@@ -77,7 +79,8 @@ def find_records(view: KafkaBackupView, asked: RecordQuestion, counters: ScanCou
     StoreError."""
     ranges = list(plan_scan(view, asked.selection))
     there = len(selected_cuts(view, ScanSelection(topics=(asked.topic,))))
-    hashed_to = _hashed_to(view, asked)
+    partitions = next((t.partitions for t in view.record.topics if t.name == asked.topic), 0)
+    hashed_to = hashed_partition(asked, partitions)
     ranges.sort(key=lambda each: (each.log.partition != hashed_to, each.log.partition))
     finder = _Finder(asked, counters)
     searched = finder.run(ranges, hashed_to)
@@ -85,8 +88,8 @@ def find_records(view: KafkaBackupView, asked: RecordQuestion, counters: ScanCou
     return FoundRecords(records, more, there, tuple(searched), hashed_to)
 
 
-def _hashed_to(view: KafkaBackupView, asked: RecordQuestion) -> int | None:
-    partitions = next((t.partitions for t in view.record.topics if t.name == asked.topic), 0)
+def hashed_partition(asked: RecordQuestion, partitions: int) -> int | None:
+    """Where Kafka's default partitioner puts the key of a question; None if no order of partitions helps. Pure."""
     if asked.search.key is None or asked.partition is not None or partitions < 2:
         return None
     return partition_of_key(asked.search.key, partitions)

@@ -4,6 +4,7 @@ import json
 import shutil
 import struct
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -148,9 +149,33 @@ def test_keys_that_lead_elsewhere_are_refused(tmp_path: Path, key: str) -> None:
         read(tmp_path)
 
 
-def _spoiled(tmp_path: Path, data: bytes) -> LogkeepError:
-    folder = write_archive(tmp_path, {LOG: [SOME]}, "zstd")
-    (file,) = folder.glob("topics/t/partition=0/*")
+def exchange(one: Path, other: Path) -> None:
+    data = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(data)
+
+
+def test_a_segment_in_the_place_of_another_is_damage(tmp_path: Path) -> None:
+    """Each of them is whole: no segment says its topic and partition."""
+    folder = write_archive(tmp_path / "a", {LOG: [SOME[:2], SOME[2:4], SOME[4:]]})
+    first, second, third = sorted(folder.glob("topics/t/partition=0/*"))
+    for other in (second, third):
+        exchange(first, other)
+        with pytest.raises(Damaged, match="the manifest lists 2 records from offset 5 to 6, and the file has"):
+            read(tmp_path / "a")
+        exchange(first, other)
+    assert plain(read(tmp_path / "a")[0]) == SOME
+    others = [HandRecord(each.offset, b"other", each.value, each.time) for each in SOME]
+    folder = write_archive(tmp_path / "b", {LOG: [SOME], ("t", 1): [others]}, hashed=True)
+    assert plain(read(tmp_path / "b")[0]) == SOME
+    exchange(*folder.glob("topics/t/*/*"))
+    with pytest.raises(Damaged, match="SHA-256 of the manifest"):
+        read(tmp_path / "b")
+
+
+def _spoiled(tmp_path: Path, data: bytes, records: Sequence[HandRecord] = SOME) -> LogkeepError:
+    folder = write_archive(tmp_path, {LOG: [records]}, "zstd")
+    (file,) = folder.glob(f"topics/t/partition=0/segment-{records[0].offset:020}.bin.zst")
     file.write_bytes(data)
     with pytest.raises(LogkeepError) as raised:
         read(tmp_path)
@@ -168,7 +193,8 @@ def test_damage_and_bombs_are_refused(tmp_path: Path) -> None:
         bomb = packed(codec, body + record_bytes(HandRecord(99, value=b"\0" * (64 << 20))))
         assert "unpack" in str(_spoiled(tmp_path, segment_bytes(SOME, codec, bomb)))
     assert "unpack" in str(_spoiled(tmp_path, segment_bytes(SOME, "lz4", b"\xff\xff\xff\xff" + body)))
-    assert "claims" in str(_spoiled(tmp_path, segment_bytes(SOME[:3], "none", b"".join(map(record_bytes, SOME[:2])))))
+    short = segment_bytes(SOME[:3], "none", b"".join(map(record_bytes, SOME[:2])))
+    assert "claims" in str(_spoiled(tmp_path, short, SOME[:3]))
     wrong = struct.pack("<I", 2**31) + body[4:]
     assert "cut off" in str(_spoiled(tmp_path, segment_bytes(SOME, "none", wrong)))
     falling = b"".join(map(record_bytes, reversed(SOME)))

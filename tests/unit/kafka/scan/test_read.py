@@ -177,6 +177,23 @@ def test_a_time_window_reads_its_batches_and_few_others() -> None:
     assert own <= counters.stored_bytes <= 1.2 * own
 
 
+def test_a_time_window_of_producers_is_read_to_the_end_of_the_log() -> None:
+    """A header has no smallest time, and a late record may belong to the window. Nothing before it is read."""
+    where = place()
+    times = [*range(1_000), 450]
+    log = b"".join(
+        batch_of(10 * n, [Slow(d, 0, b"k", bytes(3_000)) for d in range(10)], base_time_ms=time, max_time_ms=time)
+        for n, time in enumerate(times)
+    )
+    segments = written(where, log, Codec.NONE, segment_bytes=8 << 20)
+    counters = ScanCounters()
+    found = list(read_range(whole(where, segments, since_ms=400, until_ms=500), counters))
+    assert sum(b.num_rows for b in found) == 10 * 101
+    assert counters.batches == len(times) - 400
+    own = len(log) * counters.batches / len(times)
+    assert own <= counters.stored_bytes <= 1.2 * own
+
+
 def test_a_lost_index_costs_one_pass_and_a_wrong_one_changes_nothing() -> None:
     for codec in (Codec.NONE, Codec.ZSTD):
         where = place()

@@ -183,7 +183,8 @@ RESTORE = Declaration(
     prints the whole procedure for this cluster.
 
     With --from URL a dataset or an archive of another tool is restored: see `kafka import`. It is imported into a
-    scratch repository that is removed at the end. Such a restore cannot be resumed.
+    scratch repository that is removed at the end. Such a restore cannot be resumed. What is doubtful in the archive is
+    reported (2); if offsets are missing that it had, the others are restored and the run ends with 21.
     """,
     options=(
         *RECEIPT_OPTIONS,
@@ -220,7 +221,7 @@ RESTORE = Declaration(
         PROGRESS,
     ),
     arguments=(click.Argument(["backup"], metavar="[ID]", required=False),),
-    exits=(2, 10, 20, 30, 31, 43, 50, *STORE_EXITS),
+    exits=(2, 10, 20, 21, 30, 31, 43, 50, *STORE_EXITS),
     changes=True,
     measured=True,
     examples=(
@@ -349,7 +350,8 @@ SHOW_RECORDS = Declaration(
     backup: its topic `_schemas`, or what `kafka backup --registry` read. Where something cannot be decoded, its row
     says why. With --key, the partition of Kafka's hash is searched first; others only if the key is not there.
 
-    With --from, records of a dataset that `kafka import` would take. It has no registry: use --schema-dir.
+    With --from, records of a dataset that `kafka import` would take. It has no registry: use --schema-dir. Offsets that
+    are missing in it, among those that were read, are noted.
     """,
     options=(
         *STORE_OPTIONS,

@@ -23,6 +23,7 @@ from logkeep.cli.verbs.kafka.restore_report import (
     KafkaRestoreReport,
     confirm_plan,
     plan_report,
+    restore_code,
     restore_text,
     result_report,
 )
@@ -90,14 +91,6 @@ from logkeep.repository.chain.owner import Owner, is_alive, is_dead, this_proces
 from logkeep.repository.restores import RestoreRow, RestoreState, list_restores
 
 
-def _code(report: KafkaRestoreReport) -> int:
-    if report.verdict in BAD:
-        return 30
-    if report.refusals:
-        return report.refusal_code
-    return 2 if any(f.severity is not Severity.NOTE for f in report.findings) else 0
-
-
 def _metrics(outcome: CommandOutcome[KafkaRestoreReport]) -> Iterator[MetricSample]:
     report = outcome.report
     source = report.source if report else outcome.source
@@ -136,7 +129,14 @@ def _next_step(run: Run, report: KafkaRestoreReport) -> NextStep | None:
     return after_restore(run, report, "start the consumers; the receipt says what was proven" if ready else None)
 
 
-@verb(RESTORE, next_step=_next_step, report=KafkaRestoreReport, text=restore_text, exit_code=_code, metrics=_metrics)
+@verb(
+    RESTORE,
+    next_step=_next_step,
+    report=KafkaRestoreReport,
+    text=restore_text,
+    exit_code=restore_code,
+    metrics=_metrics,
+)
 def restore(run: Run, backup: str | None) -> KafkaRestoreReport:
     refuse_contradictions(run)
     if (dataset := run[RESTORE_FROM]) is not None:
@@ -151,7 +151,7 @@ def _restore_from(run: Run, dataset: str, backup: str | None) -> KafkaRestoreRep
     """The import's findings come first: they are about what the archive could not hold."""
     found = imported(run, dataset, backup)
     done = _restore(run, found.place, "latest", None)
-    return msgspec.structs.replace(done, findings=(*found.findings, *done.findings))
+    return msgspec.structs.replace(done, imported=True, findings=(*found.findings, *done.findings))
 
 
 def _restore(run: Run, place: SourceRef, named: str, resumed: int | None) -> KafkaRestoreReport:

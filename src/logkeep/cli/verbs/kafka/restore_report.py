@@ -21,6 +21,8 @@ from logkeep.model.shell_words import shell_word
 from logkeep.repository.restores import RestoredGroup, RestoredPartition, RestoreVerdict
 
 BAD = frozenset({RestoreVerdict.FAILED, RestoreVerdict.CHANGED})
+_GAPS = frozenset({"gap", "known-gap"})
+"""Findings about offsets that the backup lacks: of a restore into a cluster, and of one into files."""
 
 
 class OfflineFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +78,20 @@ class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     """Of the backup of an application: records in transit that were appended, with their old and new offsets."""
     offline: OfflinePart | None = None
     """Only with --to-log-dirs."""
+    imported: bool = False
+    """Whether the records come from a dataset (--from)."""
     dry_run: bool
+
+
+def restore_code(report: KafkaRestoreReport) -> int:
+    """With --from a gap is found by this command, as by `kafka import`; that of a backup is known since it was made."""
+    if report.verdict in BAD:
+        return 30
+    if report.refusals:
+        return report.refusal_code
+    if report.imported and any(f.code in _GAPS for f in report.findings):
+        return 21
+    return 2 if any(f.severity is not Severity.NOTE for f in report.findings) else 0
 
 
 def restore_text(report: KafkaRestoreReport, look: TerminalStyle) -> str:

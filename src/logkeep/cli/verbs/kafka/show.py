@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 
 _SHOWN_GAPS = 5
 _WHERE = re.compile(
-    r"(?P<topic>[A-Za-z0-9._-]{1,249})(:(?P<partition>[0-9]{1,9})(:(?P<offset>[0-9]{1,18}))?)?", re.ASCII
+    r"(?P<topic>[A-Za-z0-9._-]{1,249})(:(?P<partition>[0-9]{1,9})(:(?P<offset>[0-9]{1,99}))?)?", re.ASCII
 )
+_LARGEST_OFFSET = 2**63 - 1
 
 
 @verb(SHOW_RECORDS, report=ShowReport, text=show_text)
@@ -115,6 +116,8 @@ def _question(run: Run, text: str) -> "RecordQuestion":
     last: int | None = run[LAST_RECORDS]
     given = run.settings.origin(MOST_ROWS).place is not SettingPlace.DEFAULT
     offset = None if where["offset"] is None else int(where["offset"])
+    if offset is not None and offset > _LARGEST_OFFSET:
+        raise UsageError(f"{offset} is no offset", remedy=f"the largest one that Kafka has is {_LARGEST_OFFSET}")
     if last is not None and (given or offset is not None):
         other = "--limit" if given else "an offset"
         raise UsageError(f"--last and {other} exclude each other", remedy="leave one of them out")
@@ -211,14 +214,15 @@ def _notes(question: "RecordQuestion", found: "FoundRecords", absent: str | None
     if absent is not None:
         notes.append(f"there is no record to show at offset {question.offset}: {absent}")
     if found.hashed_to is not None:
+        count = f" if the topic has {plural(found.assumed, 'partition')}" if found.assumed else ""
         if found.searched == (found.hashed_to,):
             notes.append(
-                f"searched partition {found.hashed_to} alone, to which Kafka's default partitioner assigns this key; "
-                f"`logkeep kafka show {shell_word(f'{question.topic}:PARTITION')}` searches another one"
+                f"searched partition {found.hashed_to} alone, to which Kafka's default partitioner assigns this "
+                f"key{count}; `logkeep kafka show {shell_word(f'{question.topic}:PARTITION')}` searches another one"
             )
         else:
             notes.append(
-                f"the key is not in partition {found.hashed_to}, to which Kafka's default partitioner assigns it: "
-                "the others were searched too"
+                f"no matching record with this key is in partition {found.hashed_to}, to which Kafka's default "
+                f"partitioner assigns it{count}: the others were searched too"
             )
     return notes

@@ -64,6 +64,7 @@ def test_one_offset_is_shown_with_all_of_its_fields(here: Here) -> None:
         ("state:1:11", "compaction removed it, it was deleted at the source, or it is a transaction marker; "
                        "the next record is at offset 12"),
         ("state:0:999", "the backup has offsets 0 to 10 of this partition"),
+        ("state:0:9223372036854775807", "the backup has offsets 0 to 10 of this partition"),
     ],
 )  # fmt: skip
 def test_an_offset_without_a_record_is_explained(here: Here, where: str, why: str) -> None:
@@ -96,8 +97,12 @@ def test_a_key_is_looked_for_in_the_partition_of_its_hash_first(here: Here) -> N
     assert offsets(elsewhere) == [(0, 0)]
     assert elsewhere["searched"] == [2, 0, 1]
     assert elsewhere["notes"] == [
-        "the key is not in partition 2, to which Kafka's default partitioner assigns it: the others were searched too"
+        "no matching record with this key is in partition 2, to which Kafka's default partitioner assigns it: "
+        "the others were searched too"
     ]
+    early = here.json("kafka", "show", "state", "--key", "k7", "--until", "2023-11-14T22:13:21Z")
+    assert (early["records"], early["searched"]) == ([], [1, 0, 2]), "the partition has the key, at another time"
+    assert early["notes"][0].startswith("no matching record with this key is in partition 1, to which")
     assert offsets(here.json("kafka", "show", "state:1", "--key", "base64:azc=")) == [(1, 2), (1, 12)]
 
 
@@ -155,8 +160,13 @@ def test_records_of_a_dataset_are_shown_in_the_same_way(here: Here, tmp_path: Pa
         "there is no record to show at offset 99: the dataset has none there"
     ]
     assert offsets(here.json("kafka", "show", "t:1:12", "--limit", "2", *there)) == [(1, 12), (1, 13)]
+    for more in ((), ("--limit", "2")):
+        assert offsets(here.json("kafka", "show", "t:1:9223372036854775807", *more, *there)) == []
     assert offsets(here.json("kafka", "show", "t", "--last", "3", *there)) == [(1, 13), (0, 4), (1, 14)]
-    assert offsets(here.json("kafka", "show", "t", "--key", "k3", *there)) == [(0, 3), (1, 13)]
+    keyed = here.json("kafka", "show", "t", "--key", "k3", *there)
+    assert (offsets(keyed), keyed["searched"]) == ([(0, 3)], [0])
+    assert "assigns this key if the topic has 2 partitions; `logkeep kafka show t:PARTITION`" in keyed["notes"][0]
+    assert offsets(here.json("kafka", "show", "t:1", "--key", "k3", *there)) == [(1, 13)]
     assert offsets(here.json("kafka", "show", "t", "--contains", "v2", "--limit", "1", *there)) == [(0, 2)]
     window = ("--since", "1970-01-01T00:00:01Z", "--until", "1970-01-01T00:00:02Z")
     assert offsets(here.json("kafka", "show", "t", *window, *there)) == [(0, 1), (1, 11)]
@@ -169,6 +179,8 @@ def test_records_of_a_dataset_are_shown_in_the_same_way(here: Here, tmp_path: Pa
     ("words", "message"),
     [
         (("state:x",), "'state:x' names no records"),
+        (("state:0:9223372036854775808",), "9223372036854775808 is no offset"),
+        (("state:0:" + "9" * 30, "--from", "repo"), "9" * 30 + " is no offset"),
         (("stat",), "there is no topic 'stat' in the backup"),
         (("state:9",), "state has no partition 9 in the backup"),
         (("state", "--last", "2", "--limit", "3"), "--last and --limit exclude each other"),

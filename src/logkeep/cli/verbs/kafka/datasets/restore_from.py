@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.verbs.kafka.backup_report import gap_text
 from logkeep.cli.verbs.kafka.datasets.import_ import opened_dataset, partition_counts
 from logkeep.cli.wiring import chosen_engine, use_directories
 from logkeep.config.options import (
@@ -21,7 +20,7 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.kafka.importing.run import ImportOptions, KafkaImport
 from logkeep.kafka.importing.scratch import scratch_repository
-from logkeep.model.findings import Finding, Severity
+from logkeep.model.findings import Finding
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.layout import FORMAT
 
@@ -31,7 +30,7 @@ NOT_RESUMED = "delete the topics that it created and run again; or import first,
 
 @dataclass(frozen=True)
 class ScratchImport:
-    """The imported dataset, and what the import reports."""
+    """The imported dataset, and what the import reports. Gaps are not among it: the restore reports its own."""
 
     place: SourceRef
     findings: tuple[Finding, ...]
@@ -53,11 +52,7 @@ def imported(run: Run, url: str, backup: str | None) -> ScratchImport:
     options = ImportOptions(include=run[TOPICS], exclude=run[EXCLUDE], partition_counts=counts)
     task = KafkaImport(place, reader, url, run.clock, run.token)
     done = task.run(options, chosen_engine(run, reader.size_bytes, work="copy"))
-    gaps = [
-        Finding(code="gap", severity=Severity.WARNING, where=str(g.log), what=f"not in the dataset: {gap_text(g)}")
-        for g in done.gaps
-    ]
-    return ScratchImport(place, (*gaps, *done.findings))
+    return ScratchImport(place, done.findings)
 
 
 def refuse_without_from(run: Run) -> None:
