@@ -14,7 +14,8 @@ from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 if TYPE_CHECKING:
     from logkeep.cli.verbs.application.backup import ApplicationBackupReport
     from logkeep.cli.verbs.application.restore_report import ApplicationRestoreReport
-    from logkeep.cli.verbs.kafka.backup_report import KafkaBackupReport, KafkaCopied
+    from logkeep.cli.verbs.kafka.backup_report import KafkaBackupReport
+    from logkeep.cli.verbs.kafka.copied_report import KafkaCopied
     from logkeep.cli.verbs.repository.init import InitReport
     from logkeep.cli.verbs.zeebe.import_ import ZeebeImportReport
     from logkeep.cli.verbs.zookeeper.backup_report import ZooKeeperBackupReport

@@ -6,7 +6,7 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.finding_text import finding_texts
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
-from logkeep.cli.verbs.kafka.backup_report import KafkaCopied, copied_code, copied_metrics, gap_text
+from logkeep.cli.verbs.kafka.copied_report import KafkaCopied, copied_code, copied_metrics, gap_text
 from logkeep.cli.verbs.kafka.datasets.import_declarations import IMPORT
 from logkeep.cli.verbs.next_steps import after_kafka_copy
 from logkeep.cli.wiring import chosen_engine, opened_repository, opened_store, use_directories

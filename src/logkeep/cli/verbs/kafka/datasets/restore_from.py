@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.verbs.kafka.backup_report import gap_text
+from logkeep.cli.verbs.kafka.copied_report import gap_text
 from logkeep.cli.verbs.kafka.datasets.import_ import opened_dataset, partition_counts
 from logkeep.cli.wiring import chosen_engine, use_directories
 from logkeep.config.options import (
