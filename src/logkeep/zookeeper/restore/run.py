@@ -120,7 +120,7 @@ def _journal(restore: str, prepared: PreparedRestore, earlier: RestoreJournal | 
             str(place.log_dir),
             (
                 *(str(live.path) for live in place.lives if live.folder is None),
-                *_staged_files(restore, place, prepared),
+                *(str(_live_of(made, place).staged(restore) / made.name) for made in prepared.files),
             ),
             held.fingerprint,
             tuple(str(live.path) for live in place.lives if live.folder is not None and is_empty(live)),
@@ -128,10 +128,6 @@ def _journal(restore: str, prepared: PreparedRestore, earlier: RestoreJournal | 
         for place, held in zip(prepared.places, prepared.planned.held, strict=True)
     )
     return RestoreJournal(restore=restore, phase=Phase.STAGING, places=places, earlier=earlier)
-
-
-def _staged_files(restore: str, place: ServerDirectories, prepared: PreparedRestore) -> list[str]:
-    return [str(_live_of(made, place).staged(restore) / made.name) for made in prepared.files]
 
 
 def _live_of(made: StagedFile, place: ServerDirectories) -> LiveDirectory:
