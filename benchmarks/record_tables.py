@@ -50,7 +50,7 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.formats.warm import warm
-from logkeep.kafka.dataset_upkeep.read_back import read_back
+from logkeep.kafka.dataset_upkeep.verify import read_back
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportOptions
 from logkeep.kafka.datasets.target import DatasetTarget

@@ -95,6 +95,12 @@ class SourceKind:
     """Where a backup ends, by the names under which applications report positions of its source."""
     trims: "PlanTrims | None" = None
     """What `prune` trims by the retention of the source; None: the source has none."""
+    drill_flags: tuple[str, ...] = ("--embedded",)
+    """What `drill` needs to find a scratch target without any settings."""
+    leads_backup_set: bool = False
+    """Captured first in a backup set and restored last; its certificate says whether the cuts belong together."""
+    processes_take_part: bool = False
+    """The source's own processes hold its lease now and then, for a moment, and know ids that the chain does not."""
 
 
 def kind_named(name: str) -> SourceKind:
@@ -334,5 +340,8 @@ APPLICATION = SourceKind(
     whole_levels=("cut",),
     deeper=_application_deeper,
     read_task=_check_application_objects,
+    drill_flags=(),
+    leads_backup_set=True,
+    processes_take_part=True,
 )
-ZEEBE = SourceKind(name="zeebe", title="Zeebe")
+ZEEBE = SourceKind(name="zeebe", title="Zeebe", drill_flags=())

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.engine.inline import InlineEngine
-from logkeep.kafka.dataset_upkeep.read_back import read_back
-from logkeep.kafka.dataset_upkeep.verify import GAP, missing_records
+from logkeep.kafka.dataset_upkeep.verify import GAP, missing_records, read_back
 from logkeep.kafka.datasets.documents import read_document
 from logkeep.kafka.datasets.follow import DatasetFollower, DatasetRound
 from logkeep.kafka.datasets.format_table import FORMAT_NAMES

@@ -7,9 +7,9 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.errors import LogkeepError
 from logkeep.kafka.dataset_upkeep.dataset import open_existing
 from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments
-from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.dataset_upkeep.reindex import reindex_partition
 from logkeep.kafka.dataset_upkeep.segments import segments_of
+from logkeep.kafka.dataset_upkeep.verify import read_back
 from logkeep.kafka.datasets.dataset_lock import lock_dataset
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportOptions

@@ -109,7 +109,7 @@ def _send(application: HandledApplication, given: argparse.Namespace) -> int:
         reply = _kafka_client(application, given).send(sent)
     else:
         reply = ControlClient(_directory(given)).send(sent)
-    _say(msgspec.json.encode(reply).decode())
+    _print_line(msgspec.json.encode(reply).decode())
     return 1 if isinstance(reply, dict) and set(reply) == {"error"} else 0
 
 
@@ -133,7 +133,7 @@ def _state(application: HandledApplication, given: argparse.Namespace) -> int:
         data = _kafka_client(application, given).state(given.key)
     else:
         data = _stored(_directory(given), given.key)
-    _say("null" if data is None else msgspec.json.encode(msgspec.msgpack.decode(data)).decode())
+    _print_line("null" if data is None else msgspec.json.encode(msgspec.msgpack.decode(data)).decode())
     return 0 if data is not None else 1
 
 
@@ -154,6 +154,6 @@ def _stored(path: Path, key: str) -> bytes | None:
     return read_key(state, key)[1]
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stdout.write(f"{safe_json(line)}\n")
     sys.stdout.flush()

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from logkeep.errors import UnknownBackup
-from logkeep.kinds import APPLICATION
+from logkeep.kinds import kind_named
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.model.time import Rfc3339
 from logkeep.reports.backups import BackupRow, backup_row, health_of
@@ -73,7 +73,11 @@ def _report(views: SourceViews, backup_id: BackupId, states: Mapping[str, State]
 
 def _in_order(rows: Sequence[SetMemberRow]) -> tuple[SetMemberRow, ...]:
     """By the time at which they began; those that never did come last."""
-    return tuple(sorted(rows, key=lambda row: (row.started is None, row.started or "", row.kind != APPLICATION.name)))
+
+    def order(row: SetMemberRow) -> tuple[bool, str, bool]:
+        return row.started is None, row.started or "", not kind_named(row.kind or "").leads_backup_set
+
+    return tuple(sorted(rows, key=order))
 
 
 def _chosen_set(views: SourceViews, text: str) -> BackupId:

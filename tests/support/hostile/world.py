@@ -23,7 +23,7 @@ from logkeep.repository.backups.attachments import put_attachment
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.restores import list_restores
 from logkeep.store.local.store import LocalStore
-from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal, encoded
+from logkeep.zookeeper.restore.target.journal import JournalPlace, Phase, RestoreJournal, encoded
 from logkeep.zookeeper.subtree.journal import Heading
 from tests.support.datasets.v1_files import HandRecord, write_partition
 from tests.support.hostile.calls import piped

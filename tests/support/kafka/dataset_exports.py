@@ -9,7 +9,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME
 from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.dataset_upkeep.read_back import read_back
+from logkeep.kafka.dataset_upkeep.verify import read_back
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportDone, ExportOptions
 from logkeep.kafka.datasets.sources.cluster_facts import read_cluster

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from logkeep.engine.inline import InlineEngine
-from logkeep.kafka.dataset_upkeep.read_back import read_back
+from logkeep.kafka.dataset_upkeep.verify import read_back
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportDone, ExportOptions
 from logkeep.kafka.datasets.target import DatasetTarget

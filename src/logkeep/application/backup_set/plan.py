@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from logkeep.errors import IllegalTransition, Locked, UnknownSource, UsageError
-from logkeep.kinds import APPLICATION, KAFKA, ZOOKEEPER
+from logkeep.kinds import APPLICATION, KAFKA, ZOOKEEPER, kind_named
 from logkeep.model.ids import BackupId, next_id
 from logkeep.repository.backups.states import StateName
 
@@ -74,7 +74,7 @@ def chosen_id(wanted: BackupId | None, members: Iterable[KnownMember], now: date
 
 def capture_order(members: Sequence[KnownMember]) -> list[KnownMember]:
     """Applications first, then the others, each in the order in which the user named them."""
-    return sorted(members, key=lambda member: member.kind != APPLICATION.name)
+    return sorted(members, key=lambda member: not kind_named(member.kind or "").leads_backup_set)
 
 
 def end_code(state: str, codes: Iterable[int]) -> int:

@@ -44,14 +44,12 @@ def put_receipt(stored: StoredRestore, history: int, staged: Sequence[StagedPart
     """Once the restored application can be started. Raises StoreError, which says so."""
     every = all(one.proven for one in staged)
     facts = {"checkpoint": stored.plan.options["checkpoint"], "history": str(history)}
-    facts |= {f"partition {one.partition}": _fact(one) for one in staged}
+    for one in staged:
+        proven = "proven" if one.proven else "not compared"
+        facts[f"partition {one.partition}"] = f"{plural(one.records, 'position')} of the log, {proven}"
     try:
         stored.ended(RestoreVerdict.PROVEN if every else RestoreVerdict.UNPROVEN, facts=facts)
     except StoreError as error:
         error.what = f"the application is restored, but its receipt cannot be stored: {error.what}"
         error.remedy = "start the application; nothing needs to be repeated"
         raise
-
-
-def _fact(one: StagedPartition) -> str:
-    return f"{plural(one.records, 'position')} of the log, {'proven' if one.proven else 'not compared'}"

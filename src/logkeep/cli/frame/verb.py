@@ -132,7 +132,7 @@ class VerbParser(FrameCommand):
         own = declared.own()
         self.examples, self._load = declared.examples, load
         self.options = (*own, *COMMON)
-        flags = [flag for option in self.options for flag in _flags(option)]
+        flags = [(s.slot or s.flag, click_option(o, s)) for o in self.options for s in o.spellings() if s.flag]
         self._declared, self._parameters = own, dict(flags)
         for parameter in (*declared.arguments, *(flag for _, flag in flags)):
             if parameter.name in _COMPLETED:
@@ -147,7 +147,7 @@ class VerbParser(FrameCommand):
         """List everyday options first, then the others by group, and the common ones last."""
         groups = {**by_group(self._declared), "Common options": COMMON}
         for title, options in groups.items():
-            found = [self._parameters[flag] for option in options for flag in _slots(option)]
+            found = [self._parameters[s.slot or s.flag] for o in options for s in o.spellings() if s.flag]
             last = [self.get_help_option(ctx)] if options is COMMON else []
             records = [record for p in [*found, *last] if p and (record := p.get_help_record(ctx))]
             with formatter.section(title):
@@ -173,11 +173,3 @@ class Verb(VerbParser):
 
     def carry_out(self, name: str, world: World, flags: Flags, arguments: Mapping[str, Any]) -> int:
         return carry_out(replace(self.job, name=name), world, flags, arguments)
-
-
-def _flags(option: Option[Any]) -> list[tuple[str, click.Option]]:
-    return [(s.slot or s.flag, click_option(option, s)) for s in option.spellings() if s.flag]
-
-
-def _slots(option: Option[Any]) -> list[str]:
-    return [s.slot or s.flag for s in option.spellings() if s.flag]

@@ -6,7 +6,7 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.next_step import NextStep
 from logkeep.config.option import Option
 from logkeep.config.options import BOOTSTRAP_SERVERS, CONFIG, REPO, SOURCE, STATE_DIR, ZK_DATA_DIRS, ZK_HOSTS
-from logkeep.kinds import APPLICATION, ZEEBE
+from logkeep.kinds import kind_named
 from logkeep.model.redaction import redact
 from logkeep.model.shell_words import shell_line
 from logkeep.repository.backups.verdicts import DAMAGED, GOOD
@@ -14,7 +14,8 @@ from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 if TYPE_CHECKING:
     from logkeep.cli.verbs.application.backup import ApplicationBackupReport
     from logkeep.cli.verbs.application.restore_report import ApplicationRestoreReport
-    from logkeep.cli.verbs.kafka.backup_report import KafkaBackupReport, KafkaCopied
+    from logkeep.cli.verbs.kafka.backup_report import KafkaBackupReport
+    from logkeep.cli.verbs.kafka.copied_report import KafkaCopied
     from logkeep.cli.verbs.repository.init import InitReport
     from logkeep.cli.verbs.zeebe.import_ import ZeebeImportReport
     from logkeep.cli.verbs.zookeeper.backup_report import ZooKeeperBackupReport
@@ -91,8 +92,8 @@ def after_verify(run: Run, report: "VerifyReport") -> NextStep | None:
     """A drill proves the restore itself. Of a damaged backup, the report says what to do."""
     if report.verdict != GOOD or report.health == DAMAGED:
         return None
-    server = () if report.kind in (APPLICATION.name, ZEEBE.name) else ("--embedded",)
-    return NextStep("prove that it can be restored", (command(run, "drill", report.id, *server),))
+    line = command(run, "drill", report.id, *kind_named(report.kind).drill_flags)
+    return NextStep("prove that it can be restored", (line,))
 
 
 def after_restore(run: Run, report: "RestoreReport", what: str | None = None) -> NextStep | None:

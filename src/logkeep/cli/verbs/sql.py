@@ -1,6 +1,6 @@
 """`logkeep sql`: query a backup with SQL."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -65,10 +65,10 @@ def sql(run: Run, query: str) -> SqlReport:
     if (url := run[SQL_FROM]) is not None:
         return _query_dataset(run, url, query)
     place = chosen_source(run)
-    kind = kind_of(place)
-    if kind not in (KAFKA, ZOOKEEPER):
+    query_source = _QUERIES.get(kind_of(place).name)
+    if query_source is None:
         raise UsageError("there is no backup to query", subject=place.source, remedy="take one first")
-    report = _query_kafka(run, place, query) if kind == KAFKA else _query_zookeeper(run, query)
+    report = query_source(run, place, query)
     if report.written:
         for finding in report.findings:
             run.console.warn(f"{finding.where}: {finding.what}")
@@ -120,7 +120,7 @@ def _query_dataset(run: Run, url: str, query: str) -> SqlReport:
     return _report(run, "", store.url, found, (*reader.findings, *missing_files(reader)))
 
 
-def _query_zookeeper(run: Run, query: str) -> SqlReport:
+def _query_zookeeper(run: Run, _place: SourceRef, query: str) -> SqlReport:
     from logkeep.cli.verbs.zookeeper.log import query_transactions  # noqa: PLC0415 - Arrow, slow to load
     from logkeep.cli.verbs.zookeeper.moment import opened_backup  # noqa: PLC0415
 
@@ -129,6 +129,12 @@ def _query_zookeeper(run: Run, query: str) -> SqlReport:
     with opened_backup(run, run[SQL_BACKUP]) as view:
         found, findings = query_transactions(run, view, query, _row_limit(run), _sink(run, spooled=True))
         return _report(run, chosen_source(run).source, view.name, found, findings)
+
+
+_QUERIES: dict[str, Callable[[Run, SourceRef, str], SqlReport]] = {
+    KAFKA.name: _query_kafka,
+    ZOOKEEPER.name: _query_zookeeper,
+}
 
 
 def _report(run: Run, source: str, backup: str, found: "QueryResult", findings: tuple[Finding, ...]) -> SqlReport:

@@ -1,6 +1,6 @@
 """`logkeep verify`: check that a backup is still what was written."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
@@ -183,7 +183,7 @@ def verify(run: Run, backup: str) -> VerifyReport:
         owner, share = this_process(run.token()), run[SAMPLE]
         read_bytes = int(expected_bytes * share) if run[LEVEL] != "files" else 0
         expect_work(run, read_bytes, UNIT_BYTES, "verify")
-        deeper = _participants_check(request) if (kind, run[LEVEL]) == (KAFKA, "cut") else kind.deeper(request)
+        deeper = _DEEPER.get((kind.name, run[LEVEL]), kind.deeper)(request)
         engine = chosen_engine(run, read_bytes, work="verify")
         verifier = Verifier(
             place, engine, owner, run.clock, run.token, kind.read_task(), deeper, partial(_doubts, kind, place)
@@ -211,6 +211,10 @@ def _participants_check(request: DeepRequest) -> Deeper:
             remedy="take one with `logkeep kafka backup --application`, or choose another level",
         )
     return ParticipantCutCheck()
+
+
+_DEEPER: dict[tuple[str, str], Callable[[DeepRequest], Deeper | None]] = {(KAFKA.name, "cut"): _participants_check}
+"""Checks that need `application`, which `kinds` must not import."""
 
 
 def _client_settings(run: Run) -> "ClientSettings":

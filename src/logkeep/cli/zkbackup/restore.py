@@ -48,10 +48,10 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.shell_words import shell_word
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.restore.finish import RestoreEnd, RestoreEndState, continue_restore, roll_back
-from logkeep.zookeeper.restore.journal import Phase, read_journal
 from logkeep.zookeeper.restore.prepare import PreparedRestore, check_targets, prepare
 from logkeep.zookeeper.restore.run import carry_out, journal_name
 from logkeep.zookeeper.restore.target.directories import named_folder
+from logkeep.zookeeper.restore.target.journal import Phase, read_journal
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Target, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey

@@ -87,7 +87,7 @@ def binary_column(data: Bytes, starts: Longs | Ints, sizes: Longs | Ints) -> pa.
         raise ValueError("more than 2 GiB of bytes in one column")
     out = np.empty(end, np.uint8)
     pack(data, starts, borders, out)
-    there = _validity(sizes >= 0) if nulls else None
+    there = validity(sizes >= 0) if nulls else None
     return pa.Array.from_buffers(pa.binary(), len(sizes), [there, pa.py_buffer(borders), pa.py_buffer(out)], nulls)
 
 
@@ -98,7 +98,8 @@ def _borders(lengths: Ints) -> pa.Buffer:
     return pa.py_buffer(borders)
 
 
-def _validity(there: Flags) -> pa.Buffer:
+def validity(there: Flags) -> pa.Buffer:
+    """The bits that say which values of a column are not null."""
     return pa.py_buffer(np.packbits(there, bitorder="little"))
 
 

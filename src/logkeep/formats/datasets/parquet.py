@@ -170,10 +170,6 @@ class ParquetRecords:
             raise UsageError("its columns are not those of records", subject=subject, remedy=remedy)
         self.topic, self.partition = "", -1
 
-    @property
-    def row_count(self) -> int:
-        return int(self._file.metadata.num_rows)
-
     def last_offset(self) -> int | None:
         """By the footer's statistics. None if there is no record, or the file has no statistics."""
         groups = self._file.metadata.num_row_groups

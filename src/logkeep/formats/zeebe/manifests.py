@@ -104,7 +104,7 @@ def _manifest(document: Json, stray: int) -> CopyManifest:
         partition=_number(identity, "partitionId", 1, MAX_PARTITIONS),
         checkpoint_id=_number(identity, "checkpointId", 0),
         node=_number(identity, "nodeId", 0),
-        state=_state(_text(document, "statusCode")),
+        state=CopyState(_text(document, "statusCode").lower().replace("_", "-")),
         failure=_text(document, "failureReason", ""),
         snapshot_id=_text(about, "snapshotId", ""),
         checkpoint_position=_number(about, "checkpointPosition", -1, default=-1),
@@ -123,10 +123,6 @@ def _manifest(document: Json, stray: int) -> CopyManifest:
 def _form(document: Json) -> ManifestForm:
     keys = {"snapshot", "segments"} & document.keys()
     return ManifestForm.FILES if keys else ManifestForm.S3
-
-
-def _state(text: str) -> CopyState:
-    return CopyState(text.lower().replace("_", "-"))
 
 
 def _files(document: Json, form: ManifestForm, what: str) -> tuple[StoredFile, ...]:

@@ -13,6 +13,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.datasets.binary_spans import numbers
 from logkeep.formats.datasets.kafka_backup_v1 import reader as v1
 from logkeep.formats.datasets.kafka_backup_v1.files import segment_name
+from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset, open_existing
 from logkeep.kafka.dataset_upkeep.segments import first_offset
 from logkeep.kafka.dataset_upkeep.v1_segments import (
     WRONG_FILE,
@@ -20,6 +21,7 @@ from logkeep.kafka.dataset_upkeep.v1_segments import (
     open_partition,
     readable_index,
 )
+from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.files import FilesPartitionReader
 from logkeep.kafka.importing.findings import doubt_text
 from logkeep.kafka.importing.kafka_backup_v1 import EXPIRED, TORN_INDEX, UNLISTED, V1Files
@@ -33,7 +35,7 @@ from logkeep.kafka.importing.reader import (
 )
 from logkeep.kafka.importing.v1_segment import INDEX_UNFIT, TORN_BYTES, TORN_TAIL, UNINDEXED
 from logkeep.kafka.importing.writer_notes import NotedFiles
-from logkeep.kafka.record.dataset_document import NotedLog
+from logkeep.kafka.record.dataset_document import DatasetLog, NotedLog
 from logkeep.model.findings import Finding, Severity, error_finding
 from logkeep.model.plurals import plural
 from logkeep.store.base import Store
@@ -71,6 +73,20 @@ class CheckedPartition:
     findings: tuple[Finding, ...]
     end_unread: bool = False
     """Whether its last file is there, and is damaged: a finding says so."""
+
+
+def checked_partitions(dataset: ExistingDataset) -> Iterator[CheckedPartition]:
+    for (topic, number), files in dataset.v1.items():
+        yield check_v1(dataset.target.store, topic, number, files)
+    noted = dataset.document.noted if dataset.document is not None else {}
+    for each in dataset.reader.partitions if dataset.reader is not None else ():
+        note = noted.get(DatasetLog(each.topic, each.partition))
+        yield check_partition(each, note.starts if note is not None else ())
+
+
+def read_back(target: DatasetTarget) -> Iterator[CheckedPartition]:
+    """Open a dataset, as a rewrite does with what it wrote. Raises what `open_existing` raises."""
+    yield from checked_partitions(open_existing(target))
 
 
 def check_v1(store: Store, topic: str, number: int, files: V1Files) -> CheckedPartition:

@@ -4,7 +4,7 @@ A log is continued from the dataset's own last record. What the document says co
 with the record that it names: then offsets without a visible record, after the last one, are known to be exported.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from logkeep.errors import TargetUnsafe, UsageError
@@ -19,6 +19,8 @@ from logkeep.model.ranges import Range
 
 DROPPED = "records-dropped"
 """Code of findings about records that a topic loses when it is rewritten."""
+UNIT_BYTES = 128 << 20
+UNIT_LOGS = 200
 _ELSEWHERE = "write to an empty directory or prefix"
 
 
@@ -199,3 +201,20 @@ def dropped_records(
             if begin < end
         ]
     return found
+
+
+def divide_into_units(logs: Sequence[LogToExport]) -> list[tuple[LogToExport, ...]]:
+    """Logs of one leader together, in order of topic and partition, about as much as one task should read.
+
+    A log is never divided: its records are written in order.
+    """
+    found: list[tuple[LogToExport, ...]] = []
+    held: list[LogToExport] = []
+    for each in sorted(logs, key=lambda p: (p.source.broker, p.log)):
+        size = sum(one.size_bytes for one in held) if held else 0
+        other = bool(held) and held[0].source.broker != each.source.broker
+        if held and (other or size + each.size_bytes > UNIT_BYTES or len(held) >= UNIT_LOGS):
+            found.append(tuple(held))
+            held = []
+        held.append(each)
+    return [*found, *([tuple(held)] if held else [])]

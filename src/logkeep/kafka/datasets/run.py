@@ -28,6 +28,7 @@ from logkeep.kafka.datasets.format_table import dataset_format
 from logkeep.kafka.datasets.formats import DatasetEnd, DatasetFormat, DatasetOptions
 from logkeep.kafka.datasets.plan import (
     ExportPlan,
+    divide_into_units,
     dropped_records,
     ends_to_compare,
     plan_export,
@@ -38,7 +39,6 @@ from logkeep.kafka.datasets.plan import (
 )
 from logkeep.kafka.datasets.rewrite import Rewrite, begin_rewrite, remove_rewritten
 from logkeep.kafka.datasets.target import DatasetTarget
-from logkeep.kafka.datasets.units import divide_into_units
 from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, ExportResult, LogToExport
 from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, NotedLog
 from logkeep.kafka.record.dataset_version import FOLDER

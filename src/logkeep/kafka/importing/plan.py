@@ -13,7 +13,7 @@ from logkeep.kafka.backup.plan import BUNDLE_BYTES, BUNDLE_RANGES
 from logkeep.kafka.client.topology import TopicPartition, is_internal
 from logkeep.kafka.importing.reader import DatasetGap, DatasetTopic, PartitionReader
 from logkeep.kafka.importing.values import ImportRange, PartitionSurvey
-from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, TopicRecord
+from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
 from logkeep.kafka.topic_selection import is_topic_name
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.backups.manifest import KnownGap, LogCut
@@ -73,7 +73,7 @@ def plan_import(
         gaps += [KnownGap(log, g.start, g.end, g.reason) for g in lost]
         if lo < hi:
             ranges.append(ImportRange(reader, log, lo, hi, lost))
-    cut += [_carried(r) for r in known.values()]
+    cut += [LogCut(r.log, r.start, r.end) for r in known.values()]
     found = _topic_records(topics, surveys, ids, last, counts)
     return ImportPlan(tuple(cut), tuple(ranges), tuple(gaps), found)
 
@@ -100,10 +100,6 @@ def _lost(survey: PartitionSurvey, lo: int, hi: int) -> Iterator[DatasetGap]:
         if start < end:
             yield DatasetGap(start, end, gap.reason)
             reached = end
-
-
-def _carried(record: PartitionRecord) -> LogCut:
-    return LogCut(record.log, record.start, record.end)
 
 
 def _topic_records(

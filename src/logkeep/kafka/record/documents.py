@@ -16,7 +16,6 @@ from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.model.ids import StoredId
-from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.backups.manifest import LARGEST_ATTACHMENT, LogCut
 from logkeep.repository.chain.documents import SourceDocument
@@ -195,7 +194,9 @@ def _essence(record: ClusterRecord) -> dict[str, object]:
     lists = {
         "topics": record.topics,
         "logs": tuple(msgspec.structs.replace(r, last_batch=None, deletions=None, folded_to=0) for r in record.logs),
-        "unproven": tuple((r.topic, r.partition, span) for r in record.logs if (span := _unproven(r))),
+        "unproven": tuple(
+            (r.topic, r.partition, r.deletions.unproven) for r in record.logs if r.deletions and r.deletions.unproven
+        ),
         "open": record.open_transactions,
         "groups": stateless,
         "acls": record.acls or (),
@@ -203,7 +204,3 @@ def _essence(record: ClusterRecord) -> dict[str, object]:
     }
     encoded = {name: sorted(map(_encoder.encode, each)) for name, each in lists.items()}
     return {**encoded, "cluster": record.cluster_id, "authorizer": record.acls is not None}
-
-
-def _unproven(log: PartitionRecord) -> Range | None:
-    return log.deletions.unproven if log.deletions is not None else None

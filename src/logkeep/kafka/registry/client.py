@@ -117,7 +117,8 @@ class RegistryClient:
             what = explain_tls(error, where).what.replace("broker", "registry")
             raise TlsFailed(what, subject=where, remedy=_TLS) from error
         except (OSError, http.client.HTTPException) as error:
-            why = "no answer in time" if isinstance(error, TimeoutError) else _reason(error)
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            why = "no answer in time" if isinstance(error, TimeoutError) else reason.lower()
             raise ClusterUnreachable(f"no answer: {why}", subject=where, remedy=_DOWN) from error
         _refuse(answer, known=self._authorization is not None)
         return answer
@@ -162,10 +163,6 @@ class RegistryClient:
         if self.address.scheme == "https":
             return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=tls_context(self.settings.tls))
         return http.client.HTTPConnection(host, port, timeout=timeout_s)
-
-
-def _reason(error: Exception) -> str:
-    return (getattr(error, "strerror", None) or type(error).__name__).lower()
 
 
 def _refuse(answer: RegistryAnswer, *, known: bool) -> None:

@@ -16,13 +16,19 @@ from logkeep.kafka.admin.offsets import LogBounds, log_bounds
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import GroupRecord
-from logkeep.kafka.record.group_positions import GroupPosition
 from logkeep.kafka.restore.facts.units import ReplayOutcome
 from logkeep.kafka.restore.groups import read_groups, roll_back, set_groups
 from logkeep.kafka.restore.plan.group_offsets import Routes
 from logkeep.kafka.restore.plan.group_rollback import Rollback, plan_rollback
 from logkeep.kafka.restore.plan.group_routes import routes_as_they_are, routes_by_map, targets_of
-from logkeep.kafka.restore.plan.groups import ForeignOffset, GroupsPlan, plan_groups, rows_of, with_foreign
+from logkeep.kafka.restore.plan.groups import (
+    ForeignOffset,
+    GroupPosition,
+    GroupsPlan,
+    plan_groups,
+    rows_of,
+    with_foreign,
+)
 from logkeep.kafka.restore.plan.selection import SelectedLogs
 from logkeep.model.findings import Finding, error_finding
 from logkeep.model.ids import RestoreId

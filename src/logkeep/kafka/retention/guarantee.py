@@ -98,9 +98,9 @@ def in_force(seen: Sequence[SeenGuarantee], now: datetime, grace: timedelta, las
     joined = Guarantee(times, sizes, newest.deletes)
     if joined == newest:
         return GuaranteeInForce(joined)
-    lowered = max(next_at for each, next_at in zip(seen, later, strict=True) if not _at_most(each.guarantee, newest))
+    lowered = max(
+        next_at
+        for each, next_at in zip(seen, later, strict=True)
+        if each.guarantee.time_ms > newest.time_ms or each.guarantee.size_bytes > newest.size_bytes
+    )
     return GuaranteeInForce(joined, until=lowered + grace)
-
-
-def _at_most(one: Guarantee, other: Guarantee) -> bool:
-    return one.time_ms <= other.time_ms and one.size_bytes <= other.size_bytes

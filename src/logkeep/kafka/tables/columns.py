@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from logkeep.formats.datasets.arrow import validity
 
 HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 TYPES = {
@@ -74,12 +75,8 @@ def _headers(headers: pa.Array) -> pa.Array:
     names, values = headers.flatten().flatten()
     pairs = pa.StructArray.from_arrays([_text(names), values], fields=list(HEADER))
     return pa.Array.from_buffers(
-        TYPES["headers"], len(counts), [_validity(counts > 0), pa.py_buffer(borders)], children=[pairs]
+        TYPES["headers"], len(counts), [validity(counts > 0), pa.py_buffer(borders)], children=[pairs]
     )
-
-
-def _validity(there: npt.NDArray[np.bool_]) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(there, bitorder="little"))
 
 
 def _text(names: pa.Array) -> pa.Array:

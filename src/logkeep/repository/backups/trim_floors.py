@@ -11,7 +11,7 @@ import msgspec
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName
-from logkeep.repository.backups.manifest import KnownGap, LogCut, Manifest
+from logkeep.repository.backups.manifest import LogCut, Manifest
 from logkeep.repository.chain.fold import BackupEntry
 
 TRIMMED = "trimmed"
@@ -34,16 +34,13 @@ def with_floors(manifest: Manifest, floors: Mapping[LogName, int]) -> Manifest:
     if cut == manifest.cut:
         return manifest
     starts = {one.log: one.start for one in cut}
-    gaps = (msgspec.structs.replace(g, start=max(g.start, starts.get(g.log, 0))) for g in _still(manifest.gaps, starts))
+    left = (gap for gap in manifest.gaps if gap.end > starts.get(gap.log, 0))
+    gaps = (msgspec.structs.replace(gap, start=max(gap.start, starts.get(gap.log, 0))) for gap in left)
     return msgspec.structs.replace(manifest, cut=cut, gaps=tuple(gaps))
 
 
 def _raised(cut: LogCut, floor: int) -> LogCut:
     return cut if floor <= cut.start else msgspec.structs.replace(cut, start=min(floor, cut.end))
-
-
-def _still(gaps: Iterable[KnownGap], starts: Mapping[LogName, int]) -> Iterable[KnownGap]:
-    return (gap for gap in gaps if gap.end > starts.get(gap.log, 0))
 
 
 def untrimmed(entry: BackupEntry) -> BackupEntry:

@@ -154,7 +154,7 @@ def read_index(place: SourceRef, segment: Segment) -> BatchIndex | None:
 def inflated(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryview]:
     """The content of one gzip member, at most 256 KiB at a time and at most `most` in total. Checks its checksum."""
     inflate = zlib.decompressobj(_GZIP)
-    for step in _steps(chunks):
+    for step in (chunk[at : at + _STEP] for chunk in chunks for at in range(0, len(chunk), _STEP)):
         rest = step
         if inflate.eof:
             raise Damaged("there is data after the end of the gzip stream", subject=name)
@@ -176,10 +176,6 @@ def inflated(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryvi
             raise Damaged("there is data after the end of the gzip stream", subject=name)
     if not inflate.eof:
         raise Damaged("the gzip stream is truncated", subject=name)
-
-
-def _steps(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    return (chunk[at : at + _STEP] for chunk in chunks for at in range(0, len(chunk), _STEP))
 
 
 def _before_error(inflate: "zlib._Decompress", packed: bytes) -> bytes:

@@ -82,7 +82,8 @@ def list_files(place: MemberPlace) -> ServerFiles:
         _number(snapshot_dir / "acceptedEpoch"),
     )
     if not seen.snapshots and not seen.logs:
-        raise DataDirUnusable("there is no snapshot and no log", subject=_both_paths(snapshot_dir, log_dir))
+        both = str(snapshot_dir) if snapshot_dir == log_dir else f"{snapshot_dir}, {log_dir}"
+        raise DataDirUnusable("there is no snapshot and no log", subject=both)
     return seen
 
 
@@ -166,7 +167,3 @@ def not_allowed(path: Path) -> DataDirUnusable:
         subject=str(path),
         remedy="run as the user of the server, or as a member of a group that may read its directories",
     )
-
-
-def _both_paths(one: Path, other: Path) -> str:
-    return str(one) if one == other else f"{one}, {other}"

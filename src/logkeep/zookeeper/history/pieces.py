@@ -28,7 +28,7 @@ def once(held: Iterable[Slice]) -> Iterator[Slice]:
     """Of one history: every transaction once, zxids growing, each from the log with the best proof."""
     current: Slice | None = None
     for piece in _best(sorted(held, key=lambda piece: (piece.first, -piece.last))):
-        if current is not None and current.log == piece.log and _follows(current, piece):
+        if current is not None and current.log == piece.log and current.continues_with(piece.first):
             current = Slice(current.log, current.first, piece.last)
             continue
         if current is not None:
@@ -54,10 +54,6 @@ def _best(ordered: Sequence[Slice]) -> Iterator[Slice]:
         last = min(best.last, ordered[number].first - 1) if number < len(ordered) else best.last
         yield Slice(best.log, at, last)
         at = last + 1
-
-
-def _follows(before: Slice, after: Slice) -> bool:
-    return after.first == before.last + 1 or (before.last, after.first) in before.log.borders
 
 
 def without(first: int, last: int, cuts: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -242,7 +242,8 @@ class RepairRun:
 
     def _donor_names(self, damage: "_BackupDamage") -> tuple[str, ...]:
         donors = (*self.beside, *damage.donors.views)
-        return (f"backup {damage.view.name} itself", *(_name(other) for other in donors))
+        names = (f"backup {d.name}" if isinstance(d, ArchiveView) else f"the directories of {d.name}" for d in donors)
+        return (f"backup {damage.view.name} itself", *names)
 
     def _outcome(
         self,
@@ -269,7 +270,3 @@ class _BackupDamage:
     view: ArchiveView
     checks: ObjectChecks
     donors: DonorBackups
-
-
-def _name(other: BackupView) -> str:
-    return f"backup {other.name}" if isinstance(other, ArchiveView) else f"the directories of {other.name}"

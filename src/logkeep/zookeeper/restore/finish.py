@@ -10,12 +10,12 @@ from enum import StrEnum
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.model.findings import Finding
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.journal import Phase, RestoreJournal, check_members, journal_of
 from logkeep.zookeeper.restore.next_steps import steps_after_end, steps_after_nothing
 from logkeep.zookeeper.restore.numbers import reused_numbers
 from logkeep.zookeeper.restore.swap import Cleanup, Swap
 from logkeep.zookeeper.restore.target.checks import check_old_data, check_owners
 from logkeep.zookeeper.restore.target.directories import MARKER, ServerDirectories, place_of
+from logkeep.zookeeper.restore.target.journal import Phase, RestoreJournal, check_members, journal_of
 from logkeep.zookeeper.restore.target.locks import locked
 from logkeep.zookeeper.restore.target.running_server import Ask, ask_server, find_running_servers
 from logkeep.zookeeper.restore.target.state import fingerprint_of

@@ -18,9 +18,9 @@ from logkeep.directories.folder import Folder
 from logkeep.errors import OtherOwner, TargetUnsafe
 from logkeep.formats.zookeeper.names import FileKind, epoch_of, hex_zxid
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.restore.journal import RestoreJournal
 from logkeep.zookeeper.restore.limits import warning
 from logkeep.zookeeper.restore.target.directories import ServerDirectories
+from logkeep.zookeeper.restore.target.journal import RestoreJournal
 from logkeep.zookeeper.restore.target.state import epochs_in, highest_zxid
 from logkeep.zookeeper.restore.values import HIGHEST_EPOCH
 

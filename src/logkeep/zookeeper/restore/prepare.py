@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from logkeep.directories.group_rights import dropped_group_rights
-from logkeep.errors import LogkeepError, OtherOwner, RestoreFailed, TargetUnsafe, UsageError
-from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.errors import LogkeepError, OtherOwner, TargetUnsafe, UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, utc_now
 from logkeep.zookeeper.model.archived import BackupView
@@ -18,9 +17,10 @@ from logkeep.zookeeper.restore.ensemble.agreement import (
     without_own_writes,
 )
 from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan
-from logkeep.zookeeper.restore.limits import TreeContent, content_of
-from logkeep.zookeeper.restore.numbers import highest_used, member_name, standalone_name
+from logkeep.zookeeper.restore.limits import content_of
+from logkeep.zookeeper.restore.numbers import highest_used
 from logkeep.zookeeper.restore.obstacles import RestoreSituation, findings_of, refusals, unchecked_log_dirs
+from logkeep.zookeeper.restore.replayed_tree import check_replayed, name_of, sizes_of
 from logkeep.zookeeper.restore.staged_files import (
     DroppedSessions,
     StagedFile,
@@ -35,7 +35,7 @@ from logkeep.zookeeper.restore.target.running_server import Ask, ask_server, fin
 from logkeep.zookeeper.restore.target.state import owner_of, read_contents
 from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from logkeep.zookeeper.timeline.plan import RestorePath
-from logkeep.zookeeper.timeline.replay import ReplayedTree, replay, unproven
+from logkeep.zookeeper.timeline.replay import ReplayedTree, replay
 
 
 @dataclass(frozen=True)
@@ -164,40 +164,6 @@ def _places(options: ZooKeeperRestoreOptions) -> tuple[ServerDirectories, ...]:
     for place in places:
         check_swappable(place)
     return places
-
-
-def check_replayed(path: RestorePath, replayed: ReplayedTree, options: ZooKeeperRestoreOptions) -> None:
-    """Raises RestoreFailed for a tree that differs from the server's, or is not proven to be equal."""
-    wrong = replayed.first_mismatch
-    if wrong is not None and not options.accept_mismatch:
-        raise RestoreFailed(
-            "the replayed tree differs from the tree that the server had",
-            subject=f"zxid {hex_zxid(wrong.zxid)}",
-            remedy="verify the backup: a transaction is missing or was changed; restore to an earlier one, or give the "
-            "reason to restore it anyway with --accept-mismatch",
-        )
-    left = unproven(path, replayed)
-    if left and not options.believe:
-        ends = ", ".join(hex_zxid(border.before) for border in left)
-        raise RestoreFailed(
-            f"nothing proves that an epoch ended with {ends}",
-            subject=f"zxid {hex_zxid(path.until)}",
-            remedy="back up more members, restore to a zxid before it, or accept the unproven end",
-        )
-
-
-def name_of(zxid: int, form: Form, highest: int, epoch: int | None) -> int:
-    """The zxid that servers will report."""
-    if form is Form.ORIGINAL:
-        return zxid
-    return standalone_name(zxid, highest) if epoch is None else member_name(epoch)
-
-
-def sizes_of(path: RestorePath, content: TreeContent, form: Form) -> Sizes:
-    base = path.base.snapshot
-    if form is Form.EXACT:
-        return Sizes(content.size_bytes)
-    return Sizes(0 if base is None else base.size_bytes, sum(piece.log.size_bytes for piece in path.slices))
 
 
 def _refused_by_disk(places: Sequence[ServerDirectories], sizes: Sizes) -> Iterator[LogkeepError]:

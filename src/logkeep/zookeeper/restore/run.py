@@ -12,7 +12,13 @@ from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, TokenSource, random_token, rfc3339, utc_now
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.journal import (
+from logkeep.zookeeper.restore.prepare import PreparedRestore
+from logkeep.zookeeper.restore.proof import prove
+from logkeep.zookeeper.restore.staged_files import StagedFile
+from logkeep.zookeeper.restore.swap import Cleanup, Swap
+from logkeep.zookeeper.restore.target.checks import interrupted_error
+from logkeep.zookeeper.restore.target.directories import JOURNAL, LiveDirectory, ServerDirectories
+from logkeep.zookeeper.restore.target.journal import (
     JournalPlace,
     Phase,
     Pointer,
@@ -22,12 +28,6 @@ from logkeep.zookeeper.restore.journal import (
     encoded,
     journal_of,
 )
-from logkeep.zookeeper.restore.prepare import PreparedRestore
-from logkeep.zookeeper.restore.proof import prove
-from logkeep.zookeeper.restore.staged_files import StagedFile
-from logkeep.zookeeper.restore.swap import Cleanup, Swap
-from logkeep.zookeeper.restore.target.checks import interrupted_error
-from logkeep.zookeeper.restore.target.directories import JOURNAL, LiveDirectory, ServerDirectories
 from logkeep.zookeeper.restore.target.locks import locked
 from logkeep.zookeeper.restore.target.running_server import find_running_servers
 from logkeep.zookeeper.restore.target.state import fingerprint_of, is_empty, journal_owner, owner_like, owner_of
@@ -120,7 +120,7 @@ def _journal(restore: str, prepared: PreparedRestore, earlier: RestoreJournal | 
             str(place.log_dir),
             (
                 *(str(live.path) for live in place.lives if live.folder is None),
-                *_staged_files(restore, place, prepared),
+                *(str(_live_of(made, place).staged(restore) / made.name) for made in prepared.files),
             ),
             held.fingerprint,
             tuple(str(live.path) for live in place.lives if live.folder is not None and is_empty(live)),
@@ -128,10 +128,6 @@ def _journal(restore: str, prepared: PreparedRestore, earlier: RestoreJournal | 
         for place, held in zip(prepared.places, prepared.planned.held, strict=True)
     )
     return RestoreJournal(restore=restore, phase=Phase.STAGING, places=places, earlier=earlier)
-
-
-def _staged_files(restore: str, place: ServerDirectories, prepared: PreparedRestore) -> list[str]:
-    return [str(_live_of(made, place).staged(restore) / made.name) for made in prepared.files]
 
 
 def _live_of(made: StagedFile, place: ServerDirectories) -> LiveDirectory:

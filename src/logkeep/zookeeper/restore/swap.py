@@ -14,7 +14,6 @@ import msgspec
 from logkeep.directories.folder import Folder
 from logkeep.errors import OtherOwner, RestoreFailed, TargetUnsafe
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal, consenting, encoded
 from logkeep.zookeeper.restore.target.directories import (
     JOURNAL,
     MARKER,
@@ -23,6 +22,7 @@ from logkeep.zookeeper.restore.target.directories import (
     marker_text,
     set_apart,
 )
+from logkeep.zookeeper.restore.target.journal import JournalPlace, Phase, RestoreJournal, consenting, encoded
 from logkeep.zookeeper.restore.target.state import journal_owner, owner_of, same_bytes
 
 

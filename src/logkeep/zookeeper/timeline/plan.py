@@ -16,7 +16,7 @@ from logkeep.model.segments import Proof
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.spans import contains
-from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Holdings, LogSpan, Timeline
+from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Holdings, Timeline
 from logkeep.zookeeper.timeline.reachable import Reach, ReplayBase, reaches_of
 from logkeep.zookeeper.timeline.timeline import end_is_open, line_of
 
@@ -83,6 +83,10 @@ class Slice:
     log: ArchivedLog
     first: int
     last: int
+
+    def continues_with(self, zxid: int) -> bool:
+        """Whether the log has no transaction between the last one and this one."""
+        return zxid == self.last + 1 or (self.last, zxid) in self.log.borders
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,22 +307,15 @@ def slices_of(line: Timeline, base: ReplayBase, until: int, borders: Sequence[Bo
     at, end = base.zxid, until
     while at < end:
         at = following.get(at, at + 1)
-        span = _best(line.holders(at), found[-1].log if found else None, base.member)
+        log = found[-1].log if found else None
+        span = max(line.holders(at), key=lambda span: (span.log == log, span.log.member == base.member, span.last))
         last = min(span.last, end, *(before for before in following if before >= at), end)
-        if found and found[-1].log == span.log and _adjacent(span.log, found[-1].last, at):
+        if found and found[-1].log == span.log and found[-1].continues_with(at):
             found[-1] = Slice(span.log, found[-1].first, last)
         else:
             found.append(Slice(span.log, at, last))
         at = last
     return found
-
-
-def _best(spans: Sequence[LogSpan], log: ArchivedLog | None, member: str | None) -> LogSpan:
-    return max(spans, key=lambda span: (span.log == log, span.log.member == member, span.last))
-
-
-def _adjacent(log: ArchivedLog, before: int, after: int) -> bool:
-    return after == before + 1 or (before, after) in log.borders
 
 
 def _with_config(holdings: Holdings, slices: Sequence[Slice]) -> bool:

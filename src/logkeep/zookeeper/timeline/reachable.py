@@ -102,7 +102,7 @@ def reach_of(line: Timeline, base: ReplayBase, *, believe: bool = False) -> Reac
     last, borders, stopped = _follow_line(line, base.zxid, believe)
     if base.settled <= base.zxid:
         return Reach(base, base.zxid, last, borders, stopped)
-    first = _first_held(line, base.settled)
+    first = next((max(stretch.first, base.settled) for stretch in line.stretches if stretch.last >= base.settled), None)
     return None if first is None or first > last else Reach(base, first, last, borders, stopped)
 
 
@@ -142,7 +142,3 @@ def _border_after(line: Timeline, zxid: int, stretch: HeldSpan) -> Border | None
         return seen
     silent = any(span.log.digests is False for span in line.holders(stretch.first))
     return Border(zxid, stretch.first, frozenset(), BorderProof.UNPROVEN if silent else BorderProof.BY_DIGEST)
-
-
-def _first_held(line: Timeline, zxid: int) -> int | None:
-    return next((max(stretch.first, zxid) for stretch in line.stretches if stretch.last >= zxid), None)

@@ -114,7 +114,7 @@ def _compared(a: TransactionColumns, b: TransactionColumns) -> tuple[int, list[i
     jumps = np.flatnonzero((np.diff(of_a) != 1) | (np.diff(of_b) != 1)) + 1
     for start, end in pairwise([0, *jumps.tolist(), len(common)]):
         rows_a, rows_b = of_a[start:end].tolist(), of_b[start:end].tolist()
-        if rows_a and not _same(a, rows_a[0], rows_a[-1], b, rows_b[0], rows_b[-1]):
+        if rows_a and not np.array_equal(_bytes_of(a, rows_a[0], rows_a[-1]), _bytes_of(b, rows_b[0], rows_b[-1])):
             pairs = zip(rows_a, rows_b, strict=True)
             differing += [int(a.zxid[of]) for of, at in pairs if not same_transaction(_body(a, of), _body(b, at))]
     return len(common), differing
@@ -124,10 +124,6 @@ def _within(records: TransactionColumns, others: TransactionColumns) -> slice:
     """The rows from the first of the others to their last; one of the two may be very short."""
     start = int(np.searchsorted(records.zxid, others.zxid[0]))
     return slice(start, int(np.searchsorted(records.zxid, others.zxid[-1], "right")))
-
-
-def _same(a: TransactionColumns, first_a: int, last_a: int, b: TransactionColumns, first_b: int, last_b: int) -> bool:
-    return np.array_equal(_bytes_of(a, first_a, last_a), _bytes_of(b, first_b, last_b))
 
 
 def _bytes_of(records: TransactionColumns, first: int, last: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

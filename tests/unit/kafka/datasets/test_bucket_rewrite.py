@@ -10,8 +10,7 @@ import pytest
 
 from logkeep.errors import Damaged, Locked, TargetUnsafe
 from logkeep.kafka.dataset_upkeep.dataset import open_existing
-from logkeep.kafka.dataset_upkeep.read_back import read_back
-from logkeep.kafka.dataset_upkeep.verify import missing_records
+from logkeep.kafka.dataset_upkeep.verify import missing_records, read_back
 from logkeep.kafka.datasets.bucket_journal import TAKEN_OVER_AFTER_S
 from logkeep.kafka.datasets.bucket_rewrite import hold_journal, removal_order
 from logkeep.kafka.datasets.documents import read_document

@@ -13,9 +13,8 @@ import pytest
 from logkeep.errors import Locked, StoreBusy, StoreDenied, StoreUnreachable
 from logkeep.kafka.dataset_upkeep.dataset import open_existing
 from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments
-from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.dataset_upkeep.segments import segments_of
-from logkeep.kafka.dataset_upkeep.verify import missing_records
+from logkeep.kafka.dataset_upkeep.verify import missing_records, read_back
 from logkeep.kafka.datasets import bucket_journal
 from logkeep.kafka.datasets.bucket_journal import CLOCK, TAKEN_OVER_AFTER_S, HeldJournal
 from logkeep.kafka.datasets.dataset_lock import lock_dataset

@@ -7,8 +7,7 @@ import pytest
 
 from logkeep.errors import Interrupted, LogkeepError, ObjectMissing, StoreUnreachable
 from logkeep.kafka.dataset_upkeep.dataset import open_existing
-from logkeep.kafka.dataset_upkeep.read_back import checked_partitions
-from logkeep.kafka.dataset_upkeep.verify import missing_records
+from logkeep.kafka.dataset_upkeep.verify import checked_partitions, missing_records
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.recognise import open_dataset
 from logkeep.kafka.importing.survey_task import survey_partition

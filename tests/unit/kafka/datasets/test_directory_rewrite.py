@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from logkeep.kafka.dataset_upkeep.read_back import read_back
+from logkeep.kafka.dataset_upkeep.verify import read_back
 from logkeep.kafka.datasets import rewrite
 from logkeep.kafka.record.dataset_document import DatasetLog
 from tests.support.kafka.listed_exports import ListedExports, ListedSource, exportable, exportable_logs, rows

@@ -9,7 +9,7 @@ import pytest
 
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import FormatTooNew, Locked, TargetUnsafe, UsageError
-from logkeep.kafka.dataset_upkeep.read_back import read_back
+from logkeep.kafka.dataset_upkeep.verify import read_back
 from logkeep.kafka.datasets.dataset_lock import lock_dataset
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportOptions

@@ -10,8 +10,8 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.errors import StoreError, TargetUnsafe, UsageError
 from logkeep.kafka.dataset_upkeep.dataset import open_existing
 from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments
-from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.dataset_upkeep.segments import segments_of
+from logkeep.kafka.dataset_upkeep.verify import read_back
 from logkeep.kafka.datasets.documents import read_document
 from logkeep.kafka.importing.recognise import open_dataset
 from logkeep.kafka.importing.survey_task import survey_partition

@@ -11,9 +11,8 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.errors import Damaged, LogkeepError, TargetUnsafe, UsageError
 from logkeep.kafka.dataset_upkeep.dataset import open_existing
 from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments
-from logkeep.kafka.dataset_upkeep.read_back import checked_partitions, read_back
 from logkeep.kafka.dataset_upkeep.segments import segments_of
-from logkeep.kafka.dataset_upkeep.verify import GAP, exit_code, missing_records
+from logkeep.kafka.dataset_upkeep.verify import GAP, checked_partitions, exit_code, missing_records, read_back
 from logkeep.kafka.datasets import rewrite
 from logkeep.kafka.datasets.documents import put_document, read_document
 from logkeep.kafka.datasets.target import DatasetTarget

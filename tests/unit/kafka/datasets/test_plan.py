@@ -10,6 +10,8 @@ from logkeep.kafka.datasets.deletion_rule import judge_export
 from logkeep.kafka.datasets.documents import begun_document, joined_document, read_document, with_topics
 from logkeep.kafka.datasets.formats import DatasetEnd
 from logkeep.kafka.datasets.plan import (
+    UNIT_BYTES,
+    divide_into_units,
     plan_export,
     refuse_other_dataset,
     refuse_other_histories,
@@ -17,7 +19,6 @@ from logkeep.kafka.datasets.plan import (
     same_history,
 )
 from logkeep.kafka.datasets.target import DatasetTarget
-from logkeep.kafka.datasets.units import UNIT_BYTES, divide_into_units
 from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, ExportedLog, LogToExport
 from logkeep.kafka.logs.read_times import ReadTimes
 from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, NotedLog

@@ -7,9 +7,9 @@ import pytest
 from logkeep.kafka.dataset_upkeep.contents import contents_of
 from logkeep.kafka.dataset_upkeep.dataset import open_existing
 from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments
-from logkeep.kafka.dataset_upkeep.read_back import read_back
 from logkeep.kafka.dataset_upkeep.reindex import reindex_partition
 from logkeep.kafka.dataset_upkeep.segments import segments_of
+from logkeep.kafka.dataset_upkeep.verify import read_back
 from logkeep.kafka.datasets.format_table import FORMAT_NAMES
 from logkeep.kafka.importing.reader import ReadNotes
 from logkeep.kafka.importing.recognise import open_dataset

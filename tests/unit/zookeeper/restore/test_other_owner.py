@@ -12,10 +12,10 @@ import pytest
 from logkeep.errors import LogkeepError, OtherOwner, TargetUnsafe
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.finish import continue_restore, roll_back
-from logkeep.zookeeper.restore.journal import Phase, RestoreJournal, encoded
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.target.directories import JOURNAL
+from logkeep.zookeeper.restore.target.journal import Phase, RestoreJournal, encoded
 from logkeep.zookeeper.restore.values import RestoreReceipt, ServerTarget, ZooKeeperRestoreOptions
 from tests.support.cli.bundle_documents import zkbackup
 from tests.support.owners import (

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from logkeep.checkpoint.zeebe.take.management import BackupStatus, LivePartition, PartitionStatus
+from logkeep.checkpoint.zeebe.take.management import BackupStatus, LivePartition
 from logkeep.model.ids import BackupId, next_id
 
 _LATEST = re.compile(r"\bid[ =]+'?([0-9]{1,18})\b")
@@ -57,12 +57,9 @@ def judge(status: BackupStatus | None) -> Seen:
         return Seen(TakeStage.COMPLETED, done, len(status.details))
     if status.state in {"FAILED", "DELETED"}:
         return Seen(TakeStage.FAILED, done, len(status.details), _why_failed(status))
-    stage = TakeStage.IN_PROGRESS if any(_begun(each) for each in status.details) else TakeStage.NOT_YET
+    begun = any(each.state in {"IN_PROGRESS", "COMPLETED"} for each in status.details)
+    stage = TakeStage.IN_PROGRESS if begun else TakeStage.NOT_YET
     return Seen(stage, done, len(status.details), f"Zeebe says {status.state}")
-
-
-def _begun(partition: PartitionStatus) -> bool:
-    return partition.state in {"IN_PROGRESS", "COMPLETED"}
 
 
 def _why_failed(status: BackupStatus) -> str:

@@ -13,7 +13,7 @@ from logkeep.checkpoint.steps import run as run_steps
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.application.backup import running_application
 from logkeep.cli.verbs.kafka import backup as kafka_verb
-from logkeep.cli.verbs.kafka.backup_report import copied_code
+from logkeep.cli.verbs.kafka.copied_report import copied_code
 from logkeep.cli.verbs.zookeeper import backup as zookeeper_verb
 from logkeep.config.options import APP_TIMEOUT, BACKUP_ID, SOURCE, TAG
 from logkeep.errors import BackupFailed, Interrupted, LogkeepError

@@ -24,7 +24,7 @@ from logkeep.cli.verbs.backup_set.text import restore_commands, set_text
 from logkeep.cli.verbs.next_steps import command
 from logkeep.cli.wiring import opened_repository, refuse_contradictions
 from logkeep.config.options import BACKUP_ID, SET_MEMBERS, SOURCE
-from logkeep.kinds import APPLICATION
+from logkeep.kinds import SourceKind, kind_named
 from logkeep.model.ids import backup_id, source_name
 from logkeep.reports.backup_set import BackupSetReport, SetMemberRow, set_report, taken_report
 from logkeep.reports.backups import read_source
@@ -46,10 +46,10 @@ def _metrics(outcome: CommandOutcome[BackupSetReport]) -> Iterator[MetricSample]
 
 
 def _after_take(run: Run, report: BackupSetReport) -> NextStep | None:
-    applications = [row.source for row in report.members if row.kind == APPLICATION.name]
+    leading = [row.source for row in report.members if kind_named(row.kind or "").leads_backup_set]
     lines = [
         command(run.with_flags({f"--{SOURCE.name}": source}), "verify", report.id, "--level", "cut")
-        for source in applications
+        for source in leading
     ]
     return NextStep("certify that the cuts belong together", tuple(lines)) if lines else None
 
@@ -91,12 +91,12 @@ def take_set(run: Run) -> BackupSetReport:
 def _known_member(run: Run, repository: Repository, name: str) -> KnownMember:
     place = repository.place(name)
     facts, view = read_facts(place), read_source(place, run.clock())
-    kind = facts.kind if facts else None
-    # An application's own processes hold its lease now and then, for a moment: its backup waits for that.
-    held = view.lease_state is LeaseState.HELD and kind != APPLICATION.name
+    kind = kind_named(facts.kind) if facts else SourceKind()
+    # What the source's own processes hold for a moment, its backup waits for.
+    held = view.lease_state is LeaseState.HELD and not kind.processes_take_part
     busy = held or any(view.state(number).name is StateName.ONGOING for number in view.open_ids)
-    marker = newest_checkpoint(run, name) if kind == APPLICATION.name else 0
-    return KnownMember(name, kind, max((view.folded.last_id, *view.open_ids, marker)), busy)
+    marker = newest_checkpoint(run, name) if kind.processes_take_part else 0
+    return KnownMember(name, facts.kind if facts else None, max((view.folded.last_id, *view.open_ids, marker)), busy)
 
 
 def _planned(order: Sequence[KnownMember], sizes: dict[str, int | None], chosen: int) -> BackupSetReport:

@@ -14,14 +14,8 @@ from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.verbs.follow import refuse_single_backup, summary_text
-from logkeep.cli.verbs.kafka.backup_report import (
-    FIRST_SOURCE,
-    KafkaBackupReport,
-    copied_code,
-    copied_lines,
-    copied_metrics,
-    gap_text,
-)
+from logkeep.cli.verbs.kafka.backup_report import KafkaBackupReport
+from logkeep.cli.verbs.kafka.copied_report import FIRST_SOURCE, copied_code, copied_lines, copied_metrics, gap_text
 from logkeep.cli.verbs.kafka.datasets.from_cluster import dataset_backup, wants_dataset
 from logkeep.cli.verbs.kafka.datasets.report import DatasetReport, dataset_lines
 from logkeep.cli.verbs.kafka.declarations import BACKUP

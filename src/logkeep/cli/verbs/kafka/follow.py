@@ -69,10 +69,6 @@ def _stand_by(
     Standby(seat, stop, poll_s, rounds, changed, cluster.retry_cures).run()
 
 
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 1)
-
-
 class _KafkaReporter(FollowReporter[KafkaBackupDone, KafkaBackupReport, KafkaRound]):
     summed = ("new_offsets", "new_bytes")
 
@@ -95,6 +91,7 @@ class _KafkaReporter(FollowReporter[KafkaBackupDone, KafkaBackupReport, KafkaRou
     ) -> KafkaRound:
         lag = self._cluster.lag
         threats = lag.threats if lag else ()
+        left_s = lag.deletions_left_s if lag else None
         return KafkaRound(
             **shared,
             changed=one.changed,
@@ -103,7 +100,7 @@ class _KafkaReporter(FollowReporter[KafkaBackupDone, KafkaBackupReport, KafkaRou
             lag_bytes=lag.size_bytes if lag else None,
             threats=tuple(TopicThreat(topic=t.topic, overtaken_in_seconds=round(t.left_s, 1)) for t in threats),
             gaps=report.gaps if report else (),
-            deletions_left_seconds=_rounded(lag.deletions_left_s if lag else None),
+            deletions_left_seconds=None if left_s is None else round(left_s, 1),
             catch_up=report.catch_up if report else None,
         )
 

@@ -33,10 +33,9 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.group_history.answers import GroupQuestion, GroupsAt
 from logkeep.kafka.group_history.run import ArchivedGroups
 from logkeep.kafka.record.backup_view import KafkaBackupView, view_backup
-from logkeep.kafka.record.group_positions import GroupPosition
 from logkeep.kafka.restore.group_records import GroupRecordsCheck
 from logkeep.kafka.restore.groups_run import GroupsTask
-from logkeep.kafka.restore.plan.groups import GroupsPlan, rows_of
+from logkeep.kafka.restore.plan.groups import GroupPosition, GroupsPlan, rows_of
 from logkeep.kafka.restore.plan.past_groups import PastGroups, past_groups
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, select_logs
 from logkeep.model.plurals import first_names

@@ -3,7 +3,7 @@
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verbs.kafka.backup_report import (
+from logkeep.cli.verbs.kafka.copied_report import (
     FIRST_SOURCE,
     KafkaCopied,
     copied_code,

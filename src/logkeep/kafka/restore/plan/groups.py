@@ -15,7 +15,6 @@ from logkeep.formats.kafka.internal_topics.offsets_topic import PositionKey
 from logkeep.kafka.admin.groups import CommittedOffset, Group, GroupMember
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord
-from logkeep.kafka.record.group_positions import GroupPosition
 from logkeep.kafka.restore.plan.group_offsets import (
     GroupOffsets,
     LeftOutOffset,
@@ -54,6 +53,22 @@ NOT_EXACT = "group-not-exact"
 _LATER = "its offset is known when the records are restored"
 _INEXACT = frozenset(_WHY[each] for each in (Reason.EXPIRED, Reason.BEYOND, Reason.SHARED))
 """Details of offsets that are set and not exact; offsets that the user left out are not reported."""
+
+
+@dataclass(frozen=True)
+class GroupPosition:
+    """The last archived offset of a group in one partition, also one that the cluster has deleted since.
+
+    When a topic or a group is deleted or expires, the broker writes a tombstone for the group's offset, and the cluster
+    no longer has it. The archived log of `__consumer_offsets` still has the record before the tombstone.
+    """
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_ms: int
+    erased_ms: int | None = None
+    """When the cluster deleted it, if it did."""
 
 
 @dataclass(frozen=True)

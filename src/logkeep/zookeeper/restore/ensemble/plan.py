@@ -13,7 +13,7 @@ from logkeep.zookeeper.restore.ensemble.survey import check_surveys, still_runni
 from logkeep.zookeeper.restore.limits import content_of
 from logkeep.zookeeper.restore.numbers import highest_used
 from logkeep.zookeeper.restore.obstacles import RestoreSituation, findings_of, numbers_beside, refusals
-from logkeep.zookeeper.restore.prepare import check_replayed, name_of, sizes_of
+from logkeep.zookeeper.restore.replayed_tree import check_replayed, name_of, sizes_of
 from logkeep.zookeeper.restore.staged_files import DroppedSessions, drop_sessions
 from logkeep.zookeeper.restore.target.running_server import RunningServers
 from logkeep.zookeeper.restore.values import Sessions, ZooKeeperRestoreOptions

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from logkeep.directories.folder import Folder
 from logkeep.errors import TargetUnsafe, UsageError
-from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal, journal_of
 from logkeep.zookeeper.restore.target.directories import (
     JOURNAL,
     MARKER,
@@ -21,6 +20,7 @@ from logkeep.zookeeper.restore.target.directories import (
     ServerDirectories,
     unreadable,
 )
+from logkeep.zookeeper.restore.target.journal import JournalPlace, Phase, RestoreJournal, journal_of
 from logkeep.zookeeper.restore.target.state import NO_FILES_FINGERPRINT
 
 _USUAL = {"myid", "initialize", "zookeeper_server.pid", "lost+found", JOURNAL}

@@ -11,11 +11,11 @@ from logkeep.kafka.admin.groups import CommittedOffset, Group, GroupMember
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord
-from logkeep.kafka.record.group_positions import GroupPosition
 from logkeep.kafka.restore.plan.group_offsets import MappedLog, UnchangedLog
 from logkeep.kafka.restore.plan.group_rollback import GroupBack, plan_rollback
 from logkeep.kafka.restore.plan.group_routes import routes_by_map
 from logkeep.kafka.restore.plan.groups import (
+    GroupPosition,
     GroupsPlan,
     TargetGroup,
     expected_rows,

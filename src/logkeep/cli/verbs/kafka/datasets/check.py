@@ -14,8 +14,7 @@ from logkeep.config.options import ALL
 from logkeep.errors import Locked, ObjectMissing
 from logkeep.kafka.dataset_upkeep.contents import DatasetPartition, contents_of
 from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset
-from logkeep.kafka.dataset_upkeep.read_back import checked_partitions
-from logkeep.kafka.dataset_upkeep.verify import CheckedPartition, exit_code, missing_records
+from logkeep.kafka.dataset_upkeep.verify import CheckedPartition, checked_partitions, exit_code, missing_records
 from logkeep.model.findings import Finding
 
 _SHOWN = 40

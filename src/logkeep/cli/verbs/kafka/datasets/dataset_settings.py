@@ -59,7 +59,7 @@ def _ask(run: Run, dropped: Sequence[Finding]) -> None:
 
 
 def _read_back(target: DatasetTarget) -> "Iterable[CheckedPartition]":
-    from logkeep.kafka.dataset_upkeep.read_back import read_back  # noqa: PLC0415 - Arrow, slow to load
+    from logkeep.kafka.dataset_upkeep.verify import read_back  # noqa: PLC0415 - Arrow, slow to load
 
     return read_back(target)
 

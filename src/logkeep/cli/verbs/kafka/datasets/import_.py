@@ -6,7 +6,7 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.finding_text import finding_texts
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
-from logkeep.cli.verbs.kafka.backup_report import KafkaCopied, copied_code, copied_metrics, gap_text
+from logkeep.cli.verbs.kafka.copied_report import KafkaCopied, copied_code, copied_metrics, gap_text
 from logkeep.cli.verbs.kafka.datasets.import_declarations import IMPORT
 from logkeep.cli.verbs.next_steps import after_kafka_copy
 from logkeep.cli.wiring import chosen_engine, opened_repository, opened_store, use_directories
@@ -88,9 +88,10 @@ def _text(report: KafkaImportReport, look: TerminalStyle) -> str:
 )
 def import_(run: Run, url: str) -> KafkaImportReport:
     options = import_options(run)
-    reader = opened_dataset(run, url, run[IMPORT_FORMAT])
+    store = _dataset_store(run, url)
+    reader = open_dataset(store, run[IMPORT_FORMAT])
     place = _place(run)
-    task = KafkaImport(place, reader, ReadOnlyStore(opened_store(run, url)).url, run.clock, run.token)
+    task = KafkaImport(place, reader, store.url, run.clock, run.token)
     engine = chosen_engine(run, reader.size_bytes, work="copy")
     done = task.preview(options, engine) if run.dry_run else task.run(options, engine)
     return _report(place.source, task, done, run[ALLOW_GAPS])
@@ -98,11 +99,15 @@ def import_(run: Run, url: str) -> KafkaImportReport:
 
 def opened_dataset(run: Run, url: str, wanted: str) -> DatasetReader:
     """The dataset at a URL, for reading only."""
+    return open_dataset(_dataset_store(run, url), wanted)
+
+
+def _dataset_store(run: Run, url: str) -> ReadOnlyStore:
     if (root := local_root(url)) is not None:
         if not place_exists(url):
             raise UsageError("there is no such directory", subject=url, remedy="check the path")
         use_directories(run, root)
-    return open_dataset(ReadOnlyStore(opened_store(run, url)), wanted)
+    return ReadOnlyStore(opened_store(run, url))
 
 
 def _place(run: Run) -> SourceRef:

@@ -11,8 +11,8 @@ from typing import Final
 from logkeep.cli.frame.signals import as_error
 from logkeep.errors import LogkeepError, RestoreFailed
 from logkeep.model.shell_words import shell_word
-from logkeep.zookeeper.restore.journal import Phase, RestoreJournal, read_journal
 from logkeep.zookeeper.restore.target.directories import place_of
+from logkeep.zookeeper.restore.target.journal import Phase, RestoreJournal, read_journal
 from logkeep.zookeeper.restore.values import ServerTarget
 
 
