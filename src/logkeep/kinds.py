@@ -149,7 +149,7 @@ def _kafka_contents(
     place: SourceRef, folded: "Folded", manifest: "Manifest", totals: "Mapping[LogName, LogTotals]"
 ) -> msgspec.Struct | None:
     from logkeep.kafka.record.contents import report  # noqa: PLC0415
-    from logkeep.kafka.record.folded_over import known_folds  # noqa: PLC0415
+    from logkeep.kafka.record.folded_backups import known_folds  # noqa: PLC0415
     from logkeep.kafka.record.import_label import read_label  # noqa: PLC0415
     from logkeep.kafka.record.scram import ROLE as SCRAM_ROLE  # noqa: PLC0415
     from logkeep.kafka.record.scram import ScramDocument  # noqa: PLC0415
@@ -186,7 +186,7 @@ def _kafka_buried(place: SourceRef, folded: "Folded", manifest: "Manifest") -> "
 
 
 def _kafka_doubts(place: SourceRef, folded: "Folded", manifest: "Manifest") -> "tuple[Finding, ...]":
-    from logkeep.kafka.record.folded_over import folded_over_findings  # noqa: PLC0415
+    from logkeep.kafka.record.folded_backups import folded_over_findings  # noqa: PLC0415
     from logkeep.kafka.record.lost_burials import lost_burial_findings  # noqa: PLC0415
     from logkeep.kafka.record.stored_record import read_record  # noqa: PLC0415
     from logkeep.kafka.record.unproven_deletions import deletion_findings  # noqa: PLC0415

@@ -23,7 +23,7 @@ from logkeep.kafka.record.documents import (
     PartitionRecord,
     TopicRecord,
 )
-from logkeep.kafka.record.folded_over import folded_ends
+from logkeep.kafka.record.folded_backups import folded_ends
 from logkeep.kafka.record.stored_record import put_record
 from logkeep.model.clock_time import ClockName
 from logkeep.model.ids import BackupId

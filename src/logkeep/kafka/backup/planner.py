@@ -33,7 +33,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.record.deletion_times import cleanup_rule
 from logkeep.kafka.record.documents import KIND, ArchivedReach, ClusterRecord, reached_in
-from logkeep.kafka.record.folded_over import folded_ends
+from logkeep.kafka.record.folded_backups import folded_ends
 from logkeep.kafka.record.lost_burials import lost_burials
 from logkeep.kafka.record.scram import probe_scram, scram_left_out
 from logkeep.kafka.record.stored_record import read_record

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from logkeep.errors import Damaged, UsageError
 from logkeep.kafka.record.documents import ClusterRecord
-from logkeep.kafka.record.folded_over import folded_over_remedy, folded_over_text, known_folds
+from logkeep.kafka.record.folded_backups import folded_over_remedy, folded_over_text, known_folds
 from logkeep.kafka.record.lost_burials import LOST_BURIAL, LOST_BURIAL_REMEDY, lost_burials
 from logkeep.kafka.record.stored_record import manifest_of_cluster, read_record, require_record
 from logkeep.kafka.record.unproven_deletions import deletion_findings

@@ -28,7 +28,7 @@ from logkeep.kafka.logs.brokers import Brokers, SettingsBrokers
 from logkeep.kafka.logs.live import cause_text
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import KIND, PartitionRecord
-from logkeep.kafka.record.folded_over import known_folds
+from logkeep.kafka.record.folded_backups import known_folds
 from logkeep.kafka.record.history_names import topic_id_of
 from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.verify.compare_task import CompareResult, CompareUnit, LivePiece, compare_pieces
