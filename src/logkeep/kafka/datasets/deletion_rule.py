@@ -4,7 +4,7 @@ Brokers keep a tombstone for at least `delete.retention.ms`. A run that reads ev
 cut reads every tombstone, and so does a run that finds a record at every offset. Any other span is unproven until the
 topic is written anew. The time since the last cut proves nothing about records that the dataset lost after it, and a
 record at every offset nothing about those that a killed run read before. If the source is a backup, the backup says
-what is unproven, and what was buried since.
+what is unproven, what was buried since, and whether offsets after the end of the dataset were folded.
 """
 
 from collections.abc import Mapping
@@ -120,9 +120,15 @@ def times_at_begin(planned: LogToExport, note: NotedLog | None, facts: Exportabl
 
 
 def _archived_doubt(planned: LogToExport, note: NotedLog | None) -> str:
-    if note is not None and note.covered >= 0 and planned.source.buried > note.buried:
-        count = planned.source.buried - note.buried
-        return f"backups buried {plural(count, 'record')} since the last export, and the dataset may have them"
+    if note is not None and note.covered >= 0:
+        if planned.source.buried > note.buried:
+            count = planned.source.buried - note.buried
+            return f"backups buried {plural(count, 'record')} since the last export, and the dataset may have them"
+        if planned.source.folded_to > note.covered:
+            return (
+                f"the archived log was folded to offset {planned.source.folded_to}, the dataset had it up to "
+                f"{note.covered}, and a fold may drop deletions between them"
+            )
     return planned.source.unproven
 
 

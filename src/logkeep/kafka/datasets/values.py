@@ -28,6 +28,8 @@ class ExportableLog:
     """The leader in a cluster."""
     buried: int = 0
     """Archived offsets that are left out, because their keys were deleted at the source."""
+    folded_to: int = 0
+    """Below this offset the archived log was folded, which may have dropped tombstones."""
     unproven: str = ""
     """Why deletions may be missing in what is archived; empty if none can."""
     lost: tuple[Range, ...] = ()

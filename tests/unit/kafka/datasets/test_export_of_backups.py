@@ -17,9 +17,12 @@ from logkeep.kafka.datasets.sources.export_sources import BackupSource
 from logkeep.kafka.datasets.sources.selection import ExportSelection
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.dataset_version import DOCUMENT
+from logkeep.kafka.record.deletion_times import UNPROVEN
 from logkeep.kafka.scan.open_backup import open_backup
 from logkeep.kafka.scan.values import ScanIsolation
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain.write_session import writing
+from logkeep.repository.upkeep.prune import delete
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.compacted_backups import CompactedSource
 from tests.support.kafka.dataset_exports import Datasets
@@ -115,6 +118,27 @@ def test_burials_since_the_last_export_are_findings_until_a_rewrite(source: Comp
     assert dataset.offsets("state") == [0, 2, 5, 8]
     assert dataset.of_backup(source.place).findings == ()
     assert groups(dataset.root / "state", 0) == {"g": 3}
+
+
+def test_a_fold_may_have_dropped_deletions_that_the_dataset_lacks(tmp_path: Path, dataset: Datasets) -> None:
+    source = CompactedSource(
+        new_place(tmp_path / "repository"), configs={"cleanup.policy": "compact", "delete.retention.ms": "1000"}
+    )
+    source.write([(b"deleted", b"1"), (b"kept", b"1")])
+    first = source.back_up()
+    dataset.of_backup(source.place)
+    source.write([(b"deleted", None), (b"last", b"1")])
+    source.write([(b"last", b"2")])
+    source.back_up()
+    with writing(source.place, "delete", utc_now, random_token) as session:
+        delete(session, [first], "test")
+    assert source.fold(drop_tombstones=True)[0].committed
+    (finding,) = dataset.of_backup(source.place).findings
+    assert (finding.code, "folded to offset 5, the dataset had it up to 2" in finding.what) == (UNPROVEN, True)
+    assert dataset.offsets("state") == [0, 1, 4]
+    assert dataset.of_backup(source.place, rewrite=("state",)).findings == ()
+    assert dataset.offsets("state") == [1, 4]
+    assert dataset.of_backup(source.place).findings == ()
 
 
 def test_an_unproven_span_of_a_backup_is_a_finding(source: CompactedSource, dataset: Datasets) -> None:

@@ -56,6 +56,7 @@ def _logs(view: KafkaBackupView, cuts: list[LogCut], ranges: Mapping[DatasetLog,
             end=max(_last_stable(cut, recorded.get(log)), cut.start),
             size_bytes=scanned.size_bytes if scanned is not None else 0,
             buried=sum(each.offsets for each in view.burials.get(cut.log, ())),
+            folded_to=view.folds[cut.log].end if cut.log in view.folds else 0,
             unproven=doubts.get(str(cut.log), ""),
             lost=tuple(Range(gap.start, gap.end) for gap in gaps if gap.log == cut.log),
         )
