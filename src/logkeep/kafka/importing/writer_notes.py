@@ -1,6 +1,6 @@
 """What the writer of a dataset has noted of a partition, beside the records that are there."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,6 +35,13 @@ class NotedFiles:
         """The start of the oldest file; 0 if none was noted."""
         return int(self._starts[0]) if len(self._starts) else 0
 
+    def read_from(self, offset: int, there: Collection[int]) -> None:
+        """The first record will be at or after this offset. `there`: the starts of the files that are there."""
+        holders = self._starts[self._starts <= offset]
+        later = self._starts[self._starts > offset]
+        missing = len(holders) > 0 and int(holders[-1]) not in there
+        self._starts, self._last = np.concatenate(([offset], later)) if missing else later, offset - 1
+
     def without(self, start: int) -> None:
         """Do not report this file: it is there, but cannot be read."""
         self._starts = self._starts[self._starts != start]
@@ -63,6 +70,8 @@ def noted_records(
     Raises Damaged for offsets that do not rise, and what the reader raises.
     """
     files = NotedFiles(note.starts if note is not None else ())
+    if start:
+        files.read_from(start, reader.listed(ReadNotes()))
     first, last = -1, start - 1
     for batch in reader.records(notes, start):
         if not batch.num_rows:

@@ -65,6 +65,30 @@ def test_only_the_offsets_that_were_read_count(form: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("form", FORMATS)
+def test_the_wanted_offset_may_be_in_a_missing_file(form: str, tmp_path: Path) -> None:
+    exports = written(tmp_path, form, 2, 3)
+    assert shown(exports, partition=0, offset=2, exactly=True) == ([], [(2, 4)])
+    assert shown(exports, partition=0, offset=3, exactly=True) == (
+        [],
+        [(3, 4) if form != "kafka-backup-v1" else (2, 4)],
+    )
+    assert shown(exports, partition=0, offset=2, limit=1) == ([4], [(2, 4)])
+
+
+@pytest.mark.parametrize("form", ["avro", "parquet"])
+def test_the_wanted_offset_may_be_inside_of_a_missing_file(form: str, tmp_path: Path) -> None:
+    exports = ListedExports(tmp_path, form, segment_bytes=10_000)
+    for end in (3, 6, 9):
+        exports.add(exportable("o", 0, 0, end), *range(end))
+    assert shown(exports, partition=0, offset=4, exactly=True) == ([4], [])
+    (path,) = tmp_path.rglob(f"*-{3:020}.*")
+    path.unlink()
+    assert shown(exports, partition=0, offset=4, exactly=True) == ([], [(4, 6)])
+    assert shown(exports, partition=0, offset=6, exactly=True) == ([6], [])
+    assert shown(exports, partition=0, offset=2, limit=2) == ([2, 6], [(3, 6)])
+
+
+@pytest.mark.parametrize("form", FORMATS)
 def test_records_at_the_end_are_missing(form: str, tmp_path: Path) -> None:
     exports = written(tmp_path, form, 3, 4)
     assert shown(exports) == ([0, 1, 2], [(3, 5)])
