@@ -62,17 +62,20 @@ def _exit_code(report: SqlReport) -> int:
 @verb(SQL_QUERY, report=SqlReport, text=_text, exit_code=_exit_code)
 def sql(run: Run, query: str) -> SqlReport:
     _refuse_contradictions(run)
-    if (url := run[SQL_FROM]) is not None:
-        return _query_dataset(run, url, query)
-    place = chosen_source(run)
-    query_source = _QUERIES.get(kind_of(place).name)
-    if query_source is None:
-        raise UsageError("there is no backup to query", subject=place.source, remedy="take one first")
-    report = query_source(run, place, query)
+    url = run[SQL_FROM]
+    report = _query_source(run, query) if url is None else _query_dataset(run, url, query)
     if report.written:
         for finding in report.findings:
             run.console.warn(f"{finding.where}: {finding.what}")
     return report
+
+
+def _query_source(run: Run, query: str) -> SqlReport:
+    place = chosen_source(run)
+    query_source = _QUERIES.get(kind_of(place).name)
+    if query_source is None:
+        raise UsageError("there is no backup to query", subject=place.source, remedy="take one first")
+    return query_source(run, place, query)
 
 
 def _refuse_contradictions(run: Run) -> None:
