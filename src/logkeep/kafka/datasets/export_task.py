@@ -53,16 +53,22 @@ def export_logs(unit: ExportUnit, progress: Progress) -> ExportResult:
 
 
 def compare_ends(unit: ExportUnit, progress: Progress) -> ExportResult:
-    """A task: compare the last record of each log with the source, and write nothing. Raises TargetUnsafe if the source
-    has another one there."""
-    form = dataset_format(unit.format)
+    """A task: compare the last record of each log with the source, and write nothing. The result of a log has one
+    record, or none if the source has none there. Raises TargetUnsafe if it has another one."""
+    form, compared = dataset_format(unit.format), list[ExportedLog]()
     with unit.source.opened() as records:
         for each in unit.logs:
-            own = form.find_end(unit.target, each.log)
-            found = records.read(each, each.start, ReadCounts(), progress)
-            for batch in _after_last(unit.target, form, each.log, own, found):
-                del batch  # there is none: only the last record is read
-    return ExportResult(())
+            counts, (topic, partition) = ReadCounts(), each.log
+            own, found = form.find_end(unit.target, each.log), 0
+            with closing(_read(records, each, each.start, counts, progress)) as last:
+                for batch in last:
+                    found += batch.num_rows
+                    for _ in _after_last(unit.target, form, each.log, own, iter([batch])):
+                        pass
+            compared.append(
+                ExportedLog(topic=topic, partition=partition, records=found, written_bytes=0, files=0, last=each.start)
+            )
+    return ExportResult(tuple(compared))
 
 
 def _export(unit: ExportUnit, records: OpenRecords, planned: LogToExport, progress: Progress) -> ExportedLog:

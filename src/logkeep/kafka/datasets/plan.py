@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.kafka.datasets.documents import RESERVED
 from logkeep.kafka.datasets.formats import DatasetEnd
-from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, LogToExport
+from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, ExportedLog, LogToExport
 from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, NotedLog
 from logkeep.kafka.record.deletion_times import rule_of
 from logkeep.kafka.record.history_names import topic_id_of
@@ -35,8 +35,14 @@ class ExportPlan:
 
     @property
     def older_topics(self) -> frozenset[str]:
-        """Topics of which the dataset has offsets beyond the end of its source, which then is an older backup."""
-        return frozenset(each.log.topic for each in self.logs if each.joined and each.start > each.source.end)
+        """Topics that the source describes at an earlier time than the dataset: an older backup, which ends before the
+        dataset does. Topics of such a backup in which nothing was written since count too; those with new records do
+        not.
+        """
+        older = {each.log.topic for each in self.logs if each.joined and each.start > each.source.end}
+        newer = {each.log.topic for each in self.logs if not each.joined or each.offsets}
+        joined = {each.log.topic for each in self.logs if each.joined}
+        return frozenset(older | (joined - newer) if older else ())
 
     @property
     def offsets(self) -> int:
@@ -132,8 +138,22 @@ def ends_to_compare(plan: ExportPlan, noted: Mapping[DatasetLog, NotedLog]) -> l
         for each in plan.logs
         if not each.source.live
         and each.source.start <= each.last < each.source.end
+        and not any(span.start <= each.last < span.end for span in each.source.lost)
         and not (each.log in noted and noted[each.log].archived)
     ]
+
+
+def refuse_without_last(compared: Iterable[ExportedLog], facts: ExportableLogs, url: str) -> None:
+    """Raises TargetUnsafe if a backup has no record where the dataset ends. In a compacted topic it may be gone."""
+    compacted = {topic.name for topic in facts.topics if rule_of(topic).compacts}
+    for each in compared:
+        if not each.records and each.topic not in compacted:
+            raise TargetUnsafe(
+                f"{each.log} has no record at offset {each.last}, with which the dataset ends: the log lost its end "
+                "and grew again, or it is another one",
+                subject=url,
+                remedy=f"--rewrite {each.topic} writes the topic anew; or {_ELSEWHERE}",
+            )
 
 
 def _only_last(planned: LogToExport) -> LogToExport:

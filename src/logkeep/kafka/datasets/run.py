@@ -36,6 +36,7 @@ from logkeep.kafka.datasets.plan import (
     refuse_other_histories,
     refuse_partial_rewrites,
     refuse_unknown_rewrites,
+    refuse_without_last,
 )
 from logkeep.kafka.datasets.rewrite import Rewrite, begin_rewrite, remove_rewritten
 from logkeep.kafka.datasets.target import DatasetTarget
@@ -168,7 +169,8 @@ class DatasetExport:
             if prepared.dropped:
                 self.ask(prepared.dropped)
             compared = ends_to_compare(prepared.plan, _noted(prepared.document))
-            self._mapped(source, held.files, compared, engine_for, compare_ends, "compare")
+            found = self._mapped(source, held.files, compared, engine_for, compare_ends, "compare")
+            refuse_without_last((log for each in found for log in each.logs), prepared.facts, held.target.url)
             begun = self._begun(prepared)
             put_document(held.target, begun)
             topics = sorted({each.log.topic for each in prepared.plan.logs} & set(self.options.rewrite))

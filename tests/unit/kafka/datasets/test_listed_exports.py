@@ -2,8 +2,10 @@
 
 import errno
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from logkeep.engine.inline import InlineEngine
@@ -19,6 +21,7 @@ from logkeep.kafka.importing.values import DatasetSurveyUnit
 from logkeep.kafka.record.dataset_document import DatasetLog
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord
 from logkeep.model.findings import Severity
+from logkeep.model.ranges import Range
 from logkeep.store.local.store import LocalStore
 from tests.support.kafka.arrow_rows import ArrowRow
 from tests.support.kafka.listed_exports import ID, ListedExports, ListedSource, exportable, exportable_logs, rows
@@ -63,6 +66,9 @@ def test_a_backup_that_is_older_for_one_topic_counts_for_the_others(tmp_path: Pa
     exports.run(ListedSource(newest, {a: rows(*range(10))}))
     oldest = exportable_logs(exportable("b", 0, 0, 4, ID), groups=(group(b=3),))
     exports.run(ListedSource(oldest, {b: rows(*range(4))}))
+    quiet = exportable_logs(exportable("a", 0, 0, 8, ID), exportable("b", 0, 0, 4, ID), groups=(group(a=7, b=1),))
+    assert exports.run(ListedSource(quiet, {a: rows(*range(8)), b: rows(*range(4))})).logs == ()
+    assert (groups(root / "a", 0), groups(root / "b", 0)) == ({"g": 9}, {"g": 3})
     between = exportable_logs(exportable("a", 0, 0, 8, ID), exportable("b", 0, 0, 6, ID), groups=(group(a=7, b=6),))
     exports.run(ListedSource(between, {a: rows(*range(8)), b: rows(*range(6))}))
     assert (offsets(root, topic="a"), offsets(root, topic="b")) == (list(range(10)), list(range(6)))
@@ -98,6 +104,23 @@ def test_a_backup_of_another_history_than_the_cluster_had_is_refused(tmp_path: P
     with pytest.raises(TargetUnsafe, match="lost its end"):
         exports.add(exportable("o", 0, 0, 8, f"{ID}-2"), *range(8))
     assert exports.add(exportable("o", 0, 0, 7, f"{ID}-1"), *range(7)).sum("records") == 1
+
+
+@pytest.mark.parametrize("form", ["kafka-backup-v1", "avro", "parquet"])
+def test_a_backup_without_a_record_at_the_end_of_the_dataset_is_refused(tmp_path: Path, form: str) -> None:
+    """A marker took the offset of the last record; or a gap of the backup has it, or a cleaner removed it."""
+    exports, grown = ListedExports(tmp_path / "d", form), (0, 1, 2, 4, 5)
+    exports.add(exportable("o", 0, 0, 4), *range(4))
+    archived = exportable("o", 0, 0, 6, f"{ID}-1")
+    with pytest.raises(TargetUnsafe, match="no record at offset 3"):
+        exports.add(archived, *grown)
+    compacted = exportable_logs(archived)
+    topics = tuple(msgspec.structs.replace(t, configs={"cleanup.policy": "compact"}) for t in compacted.topics)
+    done = exports.run(ListedSource(replace(compacted, topics=topics), {LOG: rows(*grown)}))
+    assert done.sum("records") == 2
+    other = ListedExports(tmp_path / "other", form)
+    other.add(exportable("o", 0, 0, 4), *range(4))
+    assert other.add(replace(archived, lost=(Range(3, 4),)), *grown).sum("records") == 2
 
 
 def test_the_whole_name_of_a_history_is_noted_before_its_first_record(tmp_path: Path) -> None:
