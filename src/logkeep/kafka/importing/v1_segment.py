@@ -48,13 +48,13 @@ class V1SegmentReader:
             if known < len(records):
                 yield records[known:], base
 
-    def lists_above(self, offset: int) -> bool:
-        """Whether the last whole entry of the index is of a higher offset. Reads eight bytes."""
+    def last_listed(self) -> int:
+        """The offset in the last whole entry of the index; -1: there is none. Reads eight bytes."""
         count = max(self.index_size - 1, 0) // v1.ENTRY_BYTES
         if not count:
-            return False
+            return -1
         stored = self.store.get_range(self.index, 1 + (count - 1) * v1.ENTRY_BYTES, 8)
-        return int.from_bytes(stored, "big", signed=True) > offset
+        return int.from_bytes(stored, "big", signed=True)
 
     def has_record(self) -> bool:
         """Whether it has a whole record. Reads no more than the first one if the index names it."""

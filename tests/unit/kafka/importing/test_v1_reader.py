@@ -1,12 +1,13 @@
 """kafka-backup-v1 as it is read: golden bytes, damage of each kind, and names that are refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
 from logkeep.formats.datasets.kafka_backup_v1.reader import file_name, group_offsets, listed_segments
-from logkeep.kafka.importing.kafka_backup_v1 import open_kafka_backup_v1
+from logkeep.kafka.importing.kafka_backup_v1 import V1PartitionReader, open_kafka_backup_v1
 from logkeep.kafka.importing.reader import DatasetReader, ReadNotes
 from logkeep.store.local.store import LocalStore
 from tests.support.datasets.v1_files import (
@@ -24,6 +25,18 @@ GOLDEN = (
     "00000000000001fb fffffffe 00000000 ffffffff 00000002 00000001 61 00000001 78 00000001 61 ffffffff"
 )
 TEN = [HandRecord(offset, b"k%d" % offset, b"v" * offset, 1000 + offset) for offset in range(10, 20)]
+
+
+class CountingStore(LocalStore):
+    """A directory that notes which parts of files are read."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.reads: list[tuple[str, int, int]] = []
+
+    def get_range(self, name: str, start: int, length: int) -> bytes:
+        self.reads.append((name, start, length))
+        return super().get_range(name, start, length)
 
 
 def opened(root: Path) -> DatasetReader:
@@ -190,6 +203,27 @@ def test_a_segment_inside_another_one_hides_no_record_of_it(tmp_path: Path) -> N
     write_partition(tmp_path, "t", 0, {10: TEN[:8], 12: TEN[2:5], 18: TEN[8:]})
     for start in range(21):
         assert offsets(tmp_path, start)[0] == [*range(max(start, 10), 20)], start
+
+
+def test_a_chain_of_segments_that_overlap_is_followed_back(tmp_path: Path) -> None:
+    write_partition(tmp_path, "t", 0, {10: TEN[:8], 11: TEN[1:3], 12: TEN[2:5], 18: TEN[8:]})
+    for start in range(21):
+        assert offsets(tmp_path, start)[0] == [*range(max(start, 10), 20)], start
+
+
+@pytest.mark.parametrize(("disjoint", "requests"), [(False, 5), (True, 4)])
+def test_one_record_costs_the_same_requests_however_many_segments_are_before_it(
+    tmp_path: Path, disjoint: bool, requests: int
+) -> None:
+    """Each earlier segment cost one: 401 for the last one of 400. Logkeep itself writes none that overlap."""
+    write_partition(tmp_path, "t", 0, {offset: [HandRecord(offset)] for offset in range(1, 60)})
+    store = CountingStore(str(tmp_path))
+    (partition,) = open_kafka_backup_v1(store, list(store.list(""))).partitions
+    assert isinstance(partition, V1PartitionReader)
+    for offset in (3, 30, 58):
+        store.reads.clear()
+        first = next(replace(partition, disjoint=disjoint).records(ReadNotes(), offset))
+        assert (first["offset"].to_pylist(), len(store.reads)) == ([offset], requests), store.reads
 
 
 def test_a_record_that_is_damaged_in_one_segment_and_was_read_from_another_is_not_lost(tmp_path: Path) -> None:
