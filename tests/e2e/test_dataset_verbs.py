@@ -232,5 +232,5 @@ def test_what_was_counted_in_files_is_named(tmp_path: Path) -> None:
     (found,) = called(tmp_path, "verify", "d", code=2)["findings"]
     assert (found["code"], found["what"]) == (
         "overlapping-records",
-        "5 records that several segments hold; the first one is imported",
+        "5 records that the dataset has more than once; the first one is imported",
     )

@@ -202,7 +202,9 @@ def _illegal(root: Path) -> None:
 
 
 def _falling(root: Path) -> None:
-    write_partition(root, "orders", 0, {0: some(100, 150), 150: [*some(150, 170), *some(160, 180)]})
+    write_partition(
+        root, "orders", 0, {0: some(100, 150), 150: [*some(150, 170), HandRecord(169, b"other"), *some(170, 180)]}
+    )
 
 
 @pytest.mark.parametrize(

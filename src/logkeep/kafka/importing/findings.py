@@ -17,7 +17,7 @@ _TEXTS = {
     "segments-expired": (_W, "segment", "at the beginning of the partition that are listed and were removed"),
     "start-missing": (_W, "offset", "at the beginning, of files that the dataset had; no `prune` has deleted them"),
     "segment-not-listed": (_W, "segment", "that no partition index lists; read all the same"),
-    "overlapping-records": (_W, "record", "that several segments hold; the first one is imported"),
+    "overlapping-records": (_W, "record", "that the dataset has more than once; the first one is imported"),
     "markers": (_W, "record", "that are transaction markers, or look like one; the tool archived them as records"),
     "aborted-records": (_W, "record", "of a dataset with --isolation all; aborted ones among them are not told apart"),
     "producer-times": (_W, "record", "of a topic with append times: the tool archived the producer's time instead"),

@@ -56,6 +56,8 @@ class V1PartitionReader:
     partition: int
     segments: tuple[ListedReader, ...]
     torn_index_bytes: int = 0
+    disjoint: bool = False
+    """Whether Logkeep wrote it: its segments do not overlap."""
 
     @property
     def size_bytes(self) -> int:
@@ -68,14 +70,12 @@ class V1PartitionReader:
     def scans(self, notes: ReadNotes, start: int = 0) -> Iterator[tuple[V1SegmentReader, v1.V1Records, int]]:
         """All records with their places in the files. Segments that end before `start` are not read."""
         self._note_files(notes)
-        above, missing, begun = -1, list[ListedReader](), False
+        above, missing, begun, first = -1, list[ListedReader](), False, self._first_read(start)
         for index, each in enumerate(self.segments):
             if each.segment is None:
                 missing.append(each)
                 continue
-            following = next((s for s in self.segments[index + 1 :] if s.segment), None)
-            ends = following is not None and 0 < following.start <= start and not each.segment.lists_above(start - 1)
-            if ends and not missing:
+            if index < first and not missing:
                 begun = True
                 continue
             for records, base in each.segment.scan(notes, above):
@@ -85,6 +85,26 @@ class V1PartitionReader:
                 yield each.segment, records, base
         if missing and begun:
             notes.lose(above + 1, max(above, *(m.first for m in missing)) + 1, _gap(missing))
+
+    def _first_read(self, start: int) -> int:
+        """The first segment that may have a record from `start` on: the last one that begins at or before it, or an
+        earlier one that reaches further.
+
+        Each earlier one costs a request, so they are asked only as long as one overlaps the next.
+        """
+        begun = [(i, s.start, s.segment) for i, s in enumerate(self.segments) if s.segment and s.start <= start]
+        if not begun:
+            return 0
+        first, following, _ = begun.pop()
+        while begun and not self.disjoint:
+            index, begin, segment = begun.pop()
+            last = segment.last_listed()
+            if last >= start:
+                first = index
+            if last < following:
+                break
+            following = begin
+        return first
 
     def records(self, notes: ReadNotes, start: int = 0) -> "Iterator[pa.RecordBatch]":
         for _, found, _ in self.scans(notes, start):

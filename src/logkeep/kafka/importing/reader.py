@@ -28,7 +28,7 @@ ABORTED_UNKNOWN = "which records belong to aborted transactions"
 GONE = "the dataset had files with these, and they are not there"
 GONE_AT_END = "the dataset had these, and they are not there"
 OVERLAPPING = "overlapping-records"
-"""Code of a doubt: several files have these records; those of the first file are taken."""
+"""Code of a doubt: several files have these records, or one has them again; the first ones are taken."""
 START_MISSING = "start-missing"
 """Code of a doubt: files are missing at the start, and `prune` has not deleted them."""
 

@@ -11,8 +11,8 @@ from logkeep.formats.datasets.avro.schemas import AvroSchema
 from logkeep.formats.datasets.kafka_backup_v1.reader import file_name
 from logkeep.kafka.importing import files, kafka_backup_v1, oso
 from logkeep.kafka.importing.plan import check_topic_name
-from logkeep.kafka.importing.reader import ABORTED_UNKNOWN, DatasetReader, DatasetTopic
-from logkeep.kafka.record.dataset_document import DatasetDocument, noted_in_both, read_dataset_document
+from logkeep.kafka.importing.reader import ABORTED_UNKNOWN, DatasetReader, DatasetTopic, PartitionReader
+from logkeep.kafka.record.dataset_document import DatasetDocument, DatasetLog, noted_in_both, read_dataset_document
 from logkeep.kafka.record.dataset_exchange import refuse_exchanging
 from logkeep.store.base import ObjectInfo, Store
 
@@ -79,6 +79,7 @@ def _with_document(reader: DatasetReader, document: DatasetDocument) -> DatasetR
         t.name: DatasetTopic(t.name, t.partitions, t.replication_factor, t.configs, t.inherited)
         for t in document.topics
     }
+    logs = document.noted
     unknown: tuple[str, ...] = ("leader epochs, producers and transactions",)
     if document.schema == AvroSchema.SEED001:
         unknown = (*unknown, *files.NOT_IN_SEED001)
@@ -88,14 +89,19 @@ def _with_document(reader: DatasetReader, document: DatasetDocument) -> DatasetR
         reader,
         label=msgspec.structs.replace(reader.label, tool="Logkeep", unknown=unknown),
         topics=tuple(noted.get(t.name, t) for t in reader.topics),
+        partitions=tuple(_by_logkeep(p) if DatasetLog(p.topic, p.partition) in logs else p for p in reader.partitions),
         noted_topics=noted,
         known_groups=document.groups,
-        notes=document.noted,
+        notes=logs,
         cluster_id=document.cluster_id or reader.cluster_id,
         acls=document.acls,
         quotas=document.quotas,
         has_aborted=has_aborted,
     )
+
+
+def _by_logkeep(reader: PartitionReader) -> PartitionReader:
+    return replace(reader, disjoint=True) if isinstance(reader, kafka_backup_v1.V1PartitionReader) else reader
 
 
 def listed_dataset(store: Store) -> tuple[list[ObjectInfo], DatasetDocument | None]:

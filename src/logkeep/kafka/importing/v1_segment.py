@@ -2,8 +2,8 @@
 
 Entries of the index count as long as positions rise and fit the file, and the record at each has the entry's length and
 offset. Bytes between two entries are those of a torn write. Where entries do not fit, the records are walked up to the
-next one that does; after the last entry whole records are taken, and the rest is a torn tail. A whole record there
-whose offset does not rise is no torn write: the file is refused.
+next one that does; after the last entry whole records are taken, and the rest is a torn tail. Those that were read
+before are counted. Any other whole record there whose offset does not rise is no torn write: the file is refused.
 """
 
 from collections.abc import Generator, Iterator
@@ -16,13 +16,17 @@ from logkeep.formats.datasets.kafka_backup_v1 import reader as v1
 from logkeep.formats.datasets.kafka_backup_v1 import v1_reader_kernels as k
 from logkeep.formats.kafka.record_kernels import Longs
 from logkeep.kafka.importing.reader import OVERLAPPING, ReadNotes
+from logkeep.kafka.importing.v1_repeats import ReadParts, end_of, record_data
 from logkeep.store.base import Store
 
 WINDOW_BYTES = 16 << 20
 _INDEX_BYTES = v1.ENTRY_BYTES << 18
+_OFFSET_BYTES = 8
 _ANY_SIZE = 1 << 62
 _MOST_UNFIT = 100
 """After so many places where the index does not fit, the rest of it is not used: each costs a read."""
+_MOST_REPEATS = 100
+"""After so many places where a tail begins again it is no work of a tool that was killed: each costs two reads."""
 _FALL_REMEDY = "copy the file and its index again from where they were written, or take them out of the dataset"
 TORN_BYTES, TORN_TAIL, UNINDEXED, INDEX_UNFIT = "torn-bytes", "torn-tail", "records-not-indexed", "index-inconsistent"
 
@@ -40,7 +44,8 @@ class V1SegmentReader:
     def scan(self, notes: ReadNotes, above: int = -1) -> Iterator[tuple[v1.V1Records, int]]:
         """All records with offsets above `above`, each part with the byte of the file at which its data begins.
 
-        The others were read from another segment: they are counted. Raises Damaged for offsets that do not rise.
+        The others were read from another segment: they are counted, as are those that the file has again. Raises
+        Damaged for offsets that do not rise, and are not those of such records.
         """
         for records, base in self._all(notes.after(above)):
             known = int(np.searchsorted(records.offsets, above, "right"))
@@ -48,13 +53,13 @@ class V1SegmentReader:
             if known < len(records):
                 yield records[known:], base
 
-    def lists_above(self, offset: int) -> bool:
-        """Whether the last whole entry of the index is of a higher offset. Reads eight bytes."""
+    def last_listed(self) -> int:
+        """The offset in the last whole entry of the index; -1: there is none. Reads eight bytes."""
         count = max(self.index_size - 1, 0) // v1.ENTRY_BYTES
         if not count:
-            return False
+            return -1
         stored = self.store.get_range(self.index, 1 + (count - 1) * v1.ENTRY_BYTES, 8)
-        return int.from_bytes(stored, "big", signed=True) > offset
+        return int.from_bytes(stored, "big", signed=True)
 
     def has_record(self) -> bool:
         """Whether it has a whole record. Reads no more than the first one if the index names it."""
@@ -69,7 +74,7 @@ class V1SegmentReader:
     def _all(self, notes: ReadNotes) -> Iterator[tuple[v1.V1Records, int]]:
         if self.size:  # a tool that was killed leaves files without a byte
             v1.check_magic(self.store.get_range(self.records, 0, 1), self.records)
-        at, above, unfit, listed = 1, -1, 0, np.empty(0, np.int64)
+        at, above, unfit, listed, parts = 1, -1, 0, np.empty(0, np.int64), ReadParts(self._walk)
         for entries in self._entry_blocks(notes) if self.index_size else ():
             if unfit > _MOST_UNFIT:
                 listed = np.concatenate((listed[:1], entries[[0, -1], 0]))
@@ -82,6 +87,7 @@ class V1SegmentReader:
                 fit = int(bad[0]) if len(bad) else len(chunk)
                 if fit:
                     at, above = self._torn_between(chunk[:fit], at, notes), int(chunk[fit - 1, 0])
+                    parts.add(records[:fit], base)
                     yield records[:fit], base
                 if not len(bad):
                     row += len(chunk)
@@ -93,9 +99,9 @@ class V1SegmentReader:
                     unfit, listed = _MOST_UNFIT + 1, entries[row + fit :, 0]
                     break
                 stop, expected = int(chunk[after, 1]), chunk[fit:after, 0]
-                at, above = yield from self._region(at, stop, above, int(chunk[after, 0]), expected, notes)
+                at, above = yield from self._region(at, stop, above, int(chunk[after, 0]), expected, parts, notes)
                 row += after
-        yield from self._tail(at, above, listed, notes)
+        yield from self._tail(at, above, listed, parts, notes)
 
     def _entry_blocks(self, notes: ReadNotes) -> Iterator[Longs]:
         """Entries that rise and fit, also those after a torn one: the tool appends after it, so they are shifted."""
@@ -149,7 +155,7 @@ class V1SegmentReader:
         return int(ends[-1])
 
     def _region(
-        self, at: int, stop: int, above: int, below: int, listed: Longs, notes: ReadNotes
+        self, at: int, stop: int, above: int, below: int, listed: Longs, parts: ReadParts, notes: ReadNotes
     ) -> Generator[tuple[v1.V1Records, int], None, tuple[int, int]]:
         """Walk the records between two fitting entries; returns where it ended and the last offset."""
         found = list[Longs]()
@@ -157,7 +163,8 @@ class V1SegmentReader:
             kept = records[: int(np.searchsorted(records.offsets, below))]
             if len(kept):
                 found.append(kept.offsets)
-                at, above = _end_of(kept, base), int(kept.offsets[-1])
+                at, above = end_of(kept, base), int(kept.offsets[-1])
+                parts.add(kept, base)
                 yield kept, base
             if len(kept) < len(records):
                 break
@@ -171,26 +178,62 @@ class V1SegmentReader:
             notes.lose(int(lost[0]), int(lost[-1]) + 1, reason)
         return stop, above
 
-    def _tail(self, at: int, above: int, listed: Longs, notes: ReadNotes) -> Iterator[tuple[v1.V1Records, int]]:
-        """Records after the last entry that fits."""
-        for records, base in self._walk(at, self.size, above):
-            at, above = _end_of(records, base), int(records.offsets[-1])
-            if self.index:
-                notes.add(UNINDEXED, len(records), f"{self.records}, byte {base + int(records.numbers[0, k.POSITION])}")
-            yield records, base
-        self._refuse_fall(at, above)
+    def _tail(
+        self, at: int, above: int, listed: Longs, parts: ReadParts, notes: ReadNotes
+    ) -> Iterator[tuple[v1.V1Records, int]]:
+        """Records after the last entry that fits, without those that were read before."""
+        for again in range(_MOST_REPEATS + 1):
+            for records, base in self._walk(at, self.size, above):
+                at, above = end_of(records, base), int(records.offsets[-1])
+                parts.add(records, base)
+                if self.index:
+                    first = base + int(records.numbers[0, k.POSITION])
+                    notes.add(UNINDEXED, len(records), f"{self.records}, byte {first}")
+                yield records, base
+            if self._is_zero_from(at + _OFFSET_BYTES):
+                break
+            count, end = self._repeated(at, above, parts) if again < _MOST_REPEATS else (0, at)
+            if not count:
+                self._refuse_fall(at, above, parts)
+                break
+            notes.add(OVERLAPPING, count, f"{self.records}, byte {at}")
+            at = end
         notes.add(TORN_TAIL, max(self.size - at, 0), f"{self.records}, byte {at}")  # a file may lack its first byte
         if len(listed) and int(listed[-1]) > above:
             reason = f"the index lists records after byte {at} of {self.records}, and they cannot be read"
             notes.lose(max(above + 1, int(listed[0])), int(listed[-1]) + 1, reason)
 
-    def _refuse_fall(self, at: int, above: int) -> None:
+    def _repeated(self, at: int, above: int, parts: ReadParts) -> tuple[int, int]:
+        """How many records from byte `at` on were read before, and the byte after them."""
+        total = 0
+        for records, base in self._walk(at, self.size, -1):
+            known = records[: int(np.searchsorted(records.offsets, above, "right"))]
+            count = parts.repeated(known)
+            if count:
+                total, at = total + count, end_of(known[:count], base)
+            if count < len(records):
+                break
+        return total, at
+
+    def _refuse_fall(self, at: int, above: int, parts: ReadParts) -> None:
         """Raise Damaged for a whole record where the walk ended. A file system may fill a torn tail with zeros, which
-        look like one."""
+        look like one; so does a record that was torn the second time."""
         records, _ = next(self._walk(at, self.size, -1), (None, 0))
-        if records is not None and records.data[: int(records.numbers[0, k.LENGTH])].any():
-            what = f"the record at byte {at} has offset {int(records.offsets[0])}; the one before it has {above}"
-            raise Damaged(what, subject=self.records, remedy=_FALL_REMEDY)
+        if records is None or not record_data(records, 0).any():
+            return
+        if self._is_zero_from(at + max(parts.same_bytes(records[:1]), _OFFSET_BYTES)):
+            return
+        what = f"the record at byte {at} has offset {int(records.offsets[0])}, and those before it reach {above}"
+        raise Damaged(what, subject=self.records, remedy=_FALL_REMEDY)
+
+    def _is_zero_from(self, at: int) -> bool:
+        """Whether nothing but zeros is from a byte on: also of a record that was torn inside of its offset."""
+        while at < self.size:
+            data = self._bytes(at, min(at + WINDOW_BYTES, self.size))
+            if data.count(0) < len(data):
+                return False
+            at += len(data)
+        return True
 
     def _walk(self, at: int, stop: int, above: int) -> Iterator[tuple[v1.V1Records, int]]:
         """Records that follow each other, up to `stop` or to bytes that are none."""
@@ -225,7 +268,3 @@ def _next_fitting(bad: Longs, fit: int, count: int) -> int | None:
     """The first row after `fit` that is not bad."""
     left = np.setdiff1d(np.arange(fit, count), bad)
     return int(left[0]) if len(left) else None
-
-
-def _end_of(records: v1.V1Records, base: int) -> int:
-    return base + int(records.numbers[-1, k.POSITION] + records.numbers[-1, k.LENGTH])

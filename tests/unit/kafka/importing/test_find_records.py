@@ -10,6 +10,7 @@ from logkeep.kafka.importing.find_records import FoundInDataset, find_in_dataset
 from logkeep.kafka.importing.recognise import open_dataset
 from logkeep.kafka.scan.find import RecordQuestion
 from logkeep.kafka.scan.search import RecordSearch
+from logkeep.store.local.store import LocalStore
 from tests.support.kafka.listed_exports import ListedExports, ListedSource, exportable, exportable_logs, rows
 
 FORMATS = ("kafka-backup-v1", "avro", "parquet")
@@ -138,3 +139,18 @@ def test_the_number_of_partitions_is_assumed_where_nothing_says_it(tmp_path: Pat
     found, _ = asked_of(exports, search=RecordSearch(key=b"k"))
     assert (found.searched, found.assumed) == ((partition_of_key(b"k", 3),), 3)
     assert asked_of(exports, search=RecordSearch(key=b"k"), partition=0).found.hashed_to is None
+
+
+def test_no_earlier_segment_of_a_dataset_of_logkeep_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`show` of one offset cost a request for each segment before it."""
+    exports = ListedExports(tmp_path, segment_bytes=1)
+    exports.add(exportable("o", 0, 0, 40), *range(40))
+    reads, get_range = list[str](), LocalStore.get_range
+
+    def counted(store: LocalStore, name: str, start: int, length: int) -> bytes:
+        reads.append(name)
+        return get_range(store, name, start, length)
+
+    monkeypatch.setattr(LocalStore, "get_range", counted)
+    assert shown(exports, offset=38, exactly=True) == ([38], [])
+    assert len(reads) == 4, reads

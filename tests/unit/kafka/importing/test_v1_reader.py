@@ -1,12 +1,16 @@
 """kafka-backup-v1 as it is read: golden bytes, damage of each kind, and names that are refused."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
 from logkeep.formats.datasets.kafka_backup_v1.reader import file_name, group_offsets, listed_segments
-from logkeep.kafka.importing.kafka_backup_v1 import open_kafka_backup_v1
+from logkeep.kafka.importing import v1_segment
+from logkeep.kafka.importing.kafka_backup_v1 import V1PartitionReader, open_kafka_backup_v1
 from logkeep.kafka.importing.reader import DatasetReader, ReadNotes
 from logkeep.store.local.store import LocalStore
 from tests.support.datasets.v1_files import (
@@ -24,6 +28,18 @@ GOLDEN = (
     "00000000000001fb fffffffe 00000000 ffffffff 00000002 00000001 61 00000001 78 00000001 61 ffffffff"
 )
 TEN = [HandRecord(offset, b"k%d" % offset, b"v" * offset, 1000 + offset) for offset in range(10, 20)]
+
+
+class CountingStore(LocalStore):
+    """A directory that notes which parts of files are read."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.reads: list[tuple[str, int, int]] = []
+
+    def get_range(self, name: str, start: int, length: int) -> bytes:
+        self.reads.append((name, start, length))
+        return super().get_range(name, start, length)
 
 
 def opened(root: Path) -> DatasetReader:
@@ -172,7 +188,116 @@ def test_offsets_that_fall_inside_a_segment_are_refused(tmp_path: Path, falls: i
     elif indexed == "the first ten":
         index.write_bytes(segment_files(TEN)[1])
     at = len(segment_files(TEN)[0])
-    with pytest.raises(Damaged, match=f"the record at byte {at} has offset {falls}; the one before it has 19"):
+    with pytest.raises(Damaged, match=f"the record at byte {at} has offset {falls}, and those before it reach 19"):
+        read(tmp_path)
+
+
+def unindexed(root: Path, records: Sequence[HandRecord], listed: int | None) -> Path:
+    """A partition whose only segment has these records, and an index of the first ones (None: no index)."""
+    folder = write_partition(root, "t", 0, {records[0].offset: records})
+    index = folder / f"{segment_name(0, records[0].offset)}_index"
+    if listed is None:
+        index.unlink()
+    else:
+        index.write_bytes(index.read_bytes()[: 1 + 24 * listed])
+    return folder / f"{segment_name(0, records[0].offset)}_records"
+
+
+@pytest.mark.parametrize(
+    ("tail", "listed", "again"),
+    [
+        ([19], 9, 1),
+        ([19, 19], 9, 2),
+        ([17, 18, 19], 7, 3),
+        ([17, 18, 17, 18, 19], 7, 5),
+        ([19], None, 1),
+        ([17, 18, 19], None, 3),
+        ([*range(10, 20)], None, 10),
+        ([19], 10, 1),
+        ([12, 14], 10, 2),
+    ],
+)
+@pytest.mark.parametrize("more", [0, 3])
+def test_records_that_come_again_after_a_kill_are_counted(
+    tmp_path: Path, tail: list[int], listed: int | None, again: int, more: int
+) -> None:
+    """The tool was killed between a record and its entry, or lost entries. The whole dataset was refused."""
+    later = [HandRecord(20 + n, b"new") for n in range(more)]
+    repeats = [*(TEN[offset - 10] for offset in tail), *later, *later]
+    unindexed(tmp_path, [*TEN, *repeats], listed)
+    found, doubts, lost = offsets(tmp_path)
+    assert (found, lost) == ([*range(10, 20 + more)], [])
+    expected = {"overlapping-records": again + more}
+    if listed is not None and listed < 10 + more:
+        expected["records-not-indexed"] = 10 + more - listed
+    assert doubts == expected
+
+
+@pytest.mark.parametrize("window", [40, 100, 1000])
+def test_records_that_come_again_are_found_whatever_is_read_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    monkeypatch.setattr(v1_segment, "WINDOW_BYTES", window)
+    random = Random(window)
+    for _ in range(60):
+        records, last = TEN[:1], 10
+        for _ in range(random.randrange(1, 6)):
+            begin = random.randrange(10, last + 2)
+            end = random.randrange(begin + 1, 21) if begin < 20 else begin
+            records = [*records, *TEN[begin - 10 : end - 10]]
+            last = max(last, end - 1)
+        rising = next((n for n in range(1, len(records)) if records[n].offset <= records[n - 1].offset), len(records))
+        unindexed(tmp_path, records, random.choice([None, random.randrange(rising + 1)]))
+        found, doubts, lost = offsets(tmp_path)
+        assert (found, lost) == ([*range(10, last + 1)], [])
+        assert doubts.get("overlapping-records", 0) == len(records) - len(found)
+        assert not doubts.keys() - {"overlapping-records", "records-not-indexed"}
+
+
+@pytest.mark.parametrize("listed", [7, 10, None])
+def test_a_record_that_comes_again_with_other_content_is_refused(tmp_path: Path, listed: int | None) -> None:
+    unindexed(tmp_path, [*TEN, TEN[7], HandRecord(18, b"other"), TEN[9]], listed)
+    at = len(segment_files([*TEN, TEN[7]])[0])
+    with pytest.raises(Damaged, match=f"the record at byte {at} has offset 18, and those before it reach 19"):
+        read(tmp_path)
+
+
+def test_a_tail_that_begins_again_and_again_is_refused(tmp_path: Path) -> None:
+    """Each time costs reads, and no tool is killed so often."""
+    unindexed(tmp_path, TEN + TEN[-1:] * 100, 9)
+    assert offsets(tmp_path)[1]["overlapping-records"] == 100
+    unindexed(tmp_path, [*TEN, *TEN[-1:] * 101, HandRecord(20)], 9)
+    with pytest.raises(Damaged):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("zeros", [0, 12, 40, 500])
+@pytest.mark.parametrize("listed", [7, 10, None])
+def test_a_record_that_was_torn_the_second_time_is_a_torn_tail(tmp_path: Path, listed: int | None, zeros: int) -> None:
+    """A file system may fill what was not written with zeros."""
+    place = unindexed(tmp_path, TEN, listed)
+    whole = place.read_bytes()
+    for again, rest in ((0, TEN[9]), (1, TEN[9])):
+        before = whole + record_bytes(TEN[8]) * again
+        for cut in range(1, len(record_bytes(rest)) - 4):  # the number of headers is 0
+            place.write_bytes(before + record_bytes(rest)[:cut] + bytes(zeros))
+            found, doubts, lost = offsets(tmp_path)
+            assert (found, lost) == ([*range(10, 20)], []), cut
+            assert doubts.get("overlapping-records", 0) == again, cut
+            assert doubts["torn-tail"] == cut + zeros, cut
+
+
+@pytest.mark.parametrize("listed", [3, None])
+def test_a_record_that_was_torn_inside_of_its_offset_is_a_torn_tail(tmp_path: Path, listed: int | None) -> None:
+    """517 is 02 05 in hex: without its last byte, and with zeros, it is a record of offset 512."""
+    some = [HandRecord(offset, b"k", b"v") for offset in (514, 515, 516)]
+    place = unindexed(tmp_path, some, listed)
+    whole = place.read_bytes()
+    for cut in range(1, 8):
+        place.write_bytes(whole + (517).to_bytes(8, "big")[:cut] + bytes(60))
+        assert offsets(tmp_path) == ([514, 515, 516], {"torn-tail": cut + 60}, []), cut
+    place.write_bytes(whole + (512).to_bytes(8, "big") + bytes(24) + record_bytes(HandRecord(517, b"k")))
+    with pytest.raises(Damaged, match="has offset 512"):
         read(tmp_path)
 
 
@@ -190,6 +315,27 @@ def test_a_segment_inside_another_one_hides_no_record_of_it(tmp_path: Path) -> N
     write_partition(tmp_path, "t", 0, {10: TEN[:8], 12: TEN[2:5], 18: TEN[8:]})
     for start in range(21):
         assert offsets(tmp_path, start)[0] == [*range(max(start, 10), 20)], start
+
+
+def test_a_chain_of_segments_that_overlap_is_followed_back(tmp_path: Path) -> None:
+    write_partition(tmp_path, "t", 0, {10: TEN[:8], 11: TEN[1:3], 12: TEN[2:5], 18: TEN[8:]})
+    for start in range(21):
+        assert offsets(tmp_path, start)[0] == [*range(max(start, 10), 20)], start
+
+
+@pytest.mark.parametrize(("disjoint", "requests"), [(False, 5), (True, 4)])
+def test_one_record_costs_the_same_requests_however_many_segments_are_before_it(
+    tmp_path: Path, disjoint: bool, requests: int
+) -> None:
+    """Each earlier segment cost one: 401 for the last one of 400. Logkeep itself writes none that overlap."""
+    write_partition(tmp_path, "t", 0, {offset: [HandRecord(offset)] for offset in range(1, 60)})
+    store = CountingStore(str(tmp_path))
+    (partition,) = open_kafka_backup_v1(store, list(store.list(""))).partitions
+    assert isinstance(partition, V1PartitionReader)
+    for offset in (3, 30, 58):
+        store.reads.clear()
+        first = next(replace(partition, disjoint=disjoint).records(ReadNotes(), offset))
+        assert (first["offset"].to_pylist(), len(store.reads)) == ([offset], requests), store.reads
 
 
 def test_a_record_that_is_damaged_in_one_segment_and_was_read_from_another_is_not_lost(tmp_path: Path) -> None:
