@@ -97,7 +97,7 @@ def test_prune_by_the_retention_of_the_source(dataset: Path, tmp_path: Path) -> 
     (dataset / ".logkeep").mkdir()
     for keeps, gone in (("-1", [[], []]), (str(7 * DAY_MS), [[10], []])):
         topics = [{**topic, "configs": {"retention.ms": keeps}}]
-        document = json.dumps({**NOTED, "logs": logs, "topics": topics})
+        document = json.dumps({**NOTED, "logs": logs, "topics": topics, "configs_known": ["orders"]})
         (dataset / ".logkeep" / "dataset.json").write_text(document)
         planned = called(tmp_path, *words, "--dry-run")
         assert [each["first_offsets"] for each in planned["partitions"]] == gone, "a record of offset 23 is 6 days old"

@@ -19,7 +19,7 @@ _TEXTS = {
     "segment-not-listed": (_W, "segment", "that no partition index lists; read all the same"),
     "overlapping-records": (_W, "record", "that the dataset has more than once; the first one is imported"),
     "markers": (_W, "record", "that are transaction markers, or look like one; the tool archived them as records"),
-    "aborted-records": (_W, "record", "of a dataset with --isolation all; aborted ones among them are not told apart"),
+    "aborted-records": (_W, "record", "of a dataset with --isolation all; nothing shows which of them are aborted"),
     "producer-times": (_W, "record", "of a topic with append times: the tool archived the producer's time instead"),
     "null-or-empty": (_W, "field", "of length 0, key or value, that may have been null: the tool wrote both alike"),
     "java-headers": (_W, "header", "in Java's serialisation decoded; numbers and booleans became text again"),
